@@ -1,0 +1,56 @@
+# Flags of our own sources: not exported, so that nothing leaks to a consumer.
+add_library(onetap_flags INTERFACE)
+target_compile_features(onetap_flags INTERFACE cxx_std_17)
+target_compile_options(onetap_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+  $<$<BOOL:${ONETAP_WERROR}>:-Werror>)
+if(ONETAP_SANITIZE)
+  target_compile_options(onetap_flags INTERFACE
+    -fsanitize=${ONETAP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(onetap_flags INTERFACE -fsanitize=${ONETAP_SANITIZE})
+endif()
+
+# ccache needs to be told that a precompiled header is what it looks like.
+find_program(ONETAP_CCACHE ccache)
+if(ONETAP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${ONETAP_CCACHE})
+endif()
+
+# onetap_room(NAME SOURCES ... [LINK targets...] [PRIVATE_LINK targets...])
+# One folder, one target: onetap::NAME. A room sees only the rooms it links.
+function(onetap_room name)
+  cmake_parse_arguments(room "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  add_library(onetap_${name} ${room_SOURCES})
+  add_library(onetap::${name} ALIAS onetap_${name})
+  set_target_properties(onetap_${name} PROPERTIES
+    EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  target_compile_features(onetap_${name} PUBLIC cxx_std_17)
+  target_include_directories(onetap_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(onetap_${name}
+    PUBLIC ${room_LINK}
+    PRIVATE ${room_PRIVATE_LINK} $<BUILD_INTERFACE:onetap_flags>)
+endfunction()
+
+# Every target that includes LibTorch shares one precompiled header, made by onetap_nn.
+function(onetap_use_torch target)
+  target_precompile_headers(${target} REUSE_FROM onetap_nn)
+  # The header was made with -fPIC; an executable's -fPIE would make it useless.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -fPIC)
+endfunction()
+
+# onetap_test(ROOM SOURCES ... LINK ... [LABELS ...] [TORCH])
+function(onetap_test name)
+  cmake_parse_arguments(test "TORCH" "" "SOURCES;LINK;LABELS" ${ARGN})
+  add_executable(${name}_test ${test_SOURCES})
+  target_link_libraries(${name}_test PRIVATE ${test_LINK} GTest::gtest_main onetap_flags)
+  target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
+  if(test_TORCH)
+    onetap_use_torch(${name}_test)
+  endif()
+  gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 120
+    PROPERTIES LABELS "${test_LABELS}" TIMEOUT 900)
+endfunction()

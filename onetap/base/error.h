@@ -1,0 +1,31 @@
+// The one exception type of the library. Verbs map its kind to an exit code.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace onetap {
+
+// What went wrong, as far as a caller (or a shell script) can act on it.
+enum class ErrorKind {
+  kFailure,  // the machine or the run failed: disk full, loss became NaN, ...
+  kUsage,    // the caller asked for something impossible: width 0, unknown key, ...
+  kCheck,    // a check that was asked for did not hold
+  kData,     // a file is missing or does not hold what it should
+};
+
+// Messages read "[room] expected X, got Y (where)".
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+
+  ErrorKind kind() const noexcept { return kind_; }
+
+  // 1 failure, 2 usage, 3 check failed, 4 bad or missing data.
+  int exit_code() const noexcept;
+
+ private:
+  ErrorKind kind_;
+};
+
+}  // namespace onetap

@@ -1,0 +1,181 @@
+#include "onetap/base/file.h"
+
+#include "onetap/base/fail.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace fs = std::filesystem;
+
+namespace onetap {
+namespace {
+
+std::string reason() {
+  return std::strerror(errno);
+}
+
+}  // namespace
+
+std::string read_file(const fs::path& path, uint64_t limit) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail_data("[file] cannot open {}: {}", path.string(), reason());
+  struct Closer {
+    int descriptor;
+    ~Closer() { ::close(descriptor); }
+  } closer{descriptor};
+
+  struct stat info {};
+  if (::fstat(descriptor, &info) != 0) fail_data("[file] cannot stat {}: {}", path.string(), reason());
+  if (!S_ISREG(info.st_mode)) fail_data("[file] expected a file, got a directory or device ({})", path.string());
+  const auto size = static_cast<uint64_t>(info.st_size);
+  if (size > limit) {
+    fail_data("[file] expected at most {} bytes, got {} ({})", limit, size, path.string());
+  }
+  std::string text(size, '\0');
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = ::read(descriptor, text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_data("[file] cannot read {}: {}", path.string(), reason());
+    if (count == 0) break;
+    done += static_cast<size_t>(count);
+  }
+  text.resize(done);
+  return text;
+}
+
+FileWriter::FileWriter(const fs::path& path, Mode mode) : path_(path) {
+  const int how = mode == Mode::kAppend ? O_APPEND : O_TRUNC;
+  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0644);
+  if (descriptor_ < 0) fail("[file] cannot write {}: {}", path.string(), reason());
+}
+
+FileWriter::FileWriter(FileWriter&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+FileWriter::~FileWriter() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void FileWriter::write(const void* bytes, size_t count) {
+  const char* next = static_cast<const char*>(bytes);
+  while (count > 0) {
+    const ssize_t done = ::write(descriptor_, next, count);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) fail("[file] cannot write {}: {}", path_.string(), reason());
+    next += done;
+    count -= static_cast<size_t>(done);
+  }
+}
+
+void FileWriter::sync() {
+  if (::fdatasync(descriptor_) != 0) fail("[file] cannot sync {}: {}", path_.string(), reason());
+}
+
+void FileWriter::finish() {
+  sync();
+  if (::close(std::exchange(descriptor_, -1)) != 0) {
+    fail("[file] cannot close {}: {}", path_.string(), reason());
+  }
+}
+
+void write_file_atomic(const fs::path& path, std::string_view text) {
+  fs::path aside = path;
+  aside += fmt::format(".{}.tmp", ::getpid());
+  try {
+    FileWriter writer(aside);
+    writer.write(text);
+    writer.finish();
+    if (::rename(aside.c_str(), path.c_str()) != 0) {
+      fail("[file] cannot write {}: {}", path.string(), reason());
+    }
+  } catch (...) {
+    ::unlink(aside.c_str());
+    throw;
+  }
+  sync_directory(path.has_parent_path() ? path.parent_path() : fs::path("."));
+}
+
+void truncate_file(const fs::path& path, uint64_t bytes) {
+  if (::truncate(path.c_str(), static_cast<off_t>(bytes)) != 0) {
+    fail("[file] cannot truncate {}: {}", path.string(), reason());
+  }
+  FileWriter(path, FileWriter::Mode::kAppend).finish();
+}
+
+void sync_directory(const fs::path& directory) {
+  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail("[file] cannot open {}: {}", directory.string(), reason());
+  const int result = ::fsync(descriptor);
+  const int error = errno;
+  ::close(descriptor);
+  // Some network file systems do not sync directories; they order renames themselves.
+  if (result != 0 && error != EINVAL && error != ENOTSUP) {
+    fail("[file] cannot sync {}: {}", directory.string(), std::strerror(error));
+  }
+}
+
+void make_directories(const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) fail("[file] cannot create {}: {}", directory.string(), error.message());
+}
+
+StagedDirectory::StagedDirectory(const fs::path& final_path)
+    : final_(final_path), staging_(final_path.parent_path() / (kPrefix + final_path.filename().string())) {
+  std::error_code ignored;
+  fs::remove_all(staging_, ignored);
+  make_directories(staging_);
+}
+
+StagedDirectory::~StagedDirectory() {
+  std::error_code ignored;
+  if (!committed_) fs::remove_all(staging_, ignored);
+}
+
+void StagedDirectory::commit() {
+  sync_directory(staging_);
+  if (::rename(staging_.c_str(), final_.c_str()) != 0) {
+    fail("[file] cannot rename {} to {}: {}", staging_.string(), final_.string(), reason());
+  }
+  committed_ = true;
+  sync_directory(final_.parent_path());
+}
+
+void StagedDirectory::clean(const fs::path& parent) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(parent, error)) {
+    if (entry.path().filename().string().rfind(kPrefix, 0) == 0) {
+      std::error_code ignored;
+      fs::remove_all(entry.path(), ignored);
+    }
+  }
+}
+
+DirectoryLock::DirectoryLock(const fs::path& directory) {
+  const fs::path path = directory / ".lock";
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail("[file] cannot write {}: {}", path.string(), reason());
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    char holder[32] = {};
+    const ssize_t count = ::read(descriptor_, holder, sizeof(holder) - 1);
+    ::close(descriptor_);
+    fail("[run] {} is in use by process {}; two runs cannot write one directory", directory.string(),
+         count > 0 ? holder : "(unknown)");
+  }
+  const std::string self = std::to_string(::getpid());
+  // The number only helps the message above; the lock itself is the kernel's.
+  if (::ftruncate(descriptor_, 0) == 0) (void)!::write(descriptor_, self.data(), self.size());
+}
+
+DirectoryLock::~DirectoryLock() {
+  ::close(descriptor_);
+}
+
+}  // namespace onetap

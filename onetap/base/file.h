@@ -1,0 +1,86 @@
+// Files that are either there whole or not there: write aside, sync, rename.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace onetap {
+
+// The whole file. kData if it is missing, not a regular file, or longer than `limit` bytes.
+std::string read_file(const std::filesystem::path& path, uint64_t limit = uint64_t{1} << 40);
+
+// A file open for writing, with every error reported (a full disk shows at write or at sync).
+class FileWriter {
+ public:
+  enum class Mode { kTruncate, kAppend };
+
+  explicit FileWriter(const std::filesystem::path& path, Mode mode = Mode::kTruncate);
+  FileWriter(FileWriter&& other) noexcept;
+  FileWriter& operator=(FileWriter&&) = delete;
+  ~FileWriter();
+
+  void write(const void* bytes, size_t count);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+
+  // Bytes written are on the disk when this returns.
+  void sync();
+
+  // Sync and close; the destructor alone closes without checking.
+  void finish();
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+// Replace `path` by `text` so that a reader sees the old file or the new one, never a part.
+void write_file_atomic(const std::filesystem::path& path, std::string_view text);
+
+// Cut a file to `bytes` and sync it.
+void truncate_file(const std::filesystem::path& path, uint64_t bytes);
+
+// The renames and new names inside a directory are on the disk when this returns.
+void sync_directory(const std::filesystem::path& directory);
+
+// Creates a directory and its parents; kFailure with the reason when that cannot be done.
+void make_directories(const std::filesystem::path& directory);
+
+// A directory written under a temporary name beside its place and renamed when complete.
+// Without commit() nothing is left behind; after a kill only a name starting with kPrefix is.
+class StagedDirectory {
+ public:
+  static constexpr const char* kPrefix = ".partial-";
+
+  explicit StagedDirectory(const std::filesystem::path& final_path);
+  StagedDirectory(const StagedDirectory&) = delete;
+  StagedDirectory& operator=(const StagedDirectory&) = delete;
+  ~StagedDirectory();
+
+  const std::filesystem::path& path() const { return staging_; }
+  void commit();
+
+  // Removes what killed writers left in `parent`.
+  static void clean(const std::filesystem::path& parent);
+
+ private:
+  std::filesystem::path final_;
+  std::filesystem::path staging_;
+  bool committed_ = false;
+};
+
+// Holds a directory for one process; the kernel lets go when the process ends, however it ends.
+class DirectoryLock {
+ public:
+  // kFailure naming the holder's process id when another process holds it.
+  explicit DirectoryLock(const std::filesystem::path& directory);
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+  ~DirectoryLock();
+
+ private:
+  int descriptor_ = -1;
+};
+
+}  // namespace onetap

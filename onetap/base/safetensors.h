@@ -1,0 +1,55 @@
+// The safetensors file format: what checkpoints are made of, and what Python can open.
+//
+// u64 little-endian header length, a JSON header {name: {dtype, shape, data_offsets}} with an optional
+// string-to-string "__metadata__", then one gap-free little-endian buffer.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace onetap {
+
+enum class DType { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU8, kBool };
+
+// "F32", "I64", ... as the file spells it.
+const char* dtype_name(DType dtype);
+size_t dtype_bytes(DType dtype);
+
+// One tensor, row-major; `data` belongs to the caller (writing) or to the SafetensorsFile (reading).
+struct TensorView {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  const void* data = nullptr;
+
+  uint64_t bytes() const;
+};
+
+using Metadata = std::map<std::string, std::string>;
+
+// Writes and syncs the file; the caller puts it in place (see StagedDirectory).
+void write_safetensors(const std::filesystem::path& path, std::vector<TensorView> tensors,
+                       const Metadata& metadata = {});
+
+class SafetensorsFile {
+ public:
+  // Checks everything before use: lengths, types, shapes, overlaps, holes, trailing bytes, doubled names.
+  // `label` names the file in error messages.
+  static SafetensorsFile parse(std::string bytes, std::string_view label);
+  static SafetensorsFile read(const std::filesystem::path& path);
+
+  const std::vector<TensorView>& tensors() const { return tensors_; }
+  const TensorView* find(std::string_view name) const;
+  const Metadata& metadata() const { return metadata_; }
+
+ private:
+  std::vector<char> bytes_;  // a vector keeps its address when moved, so the views stay valid
+  std::vector<TensorView> tensors_;
+  Metadata metadata_;
+};
+
+}  // namespace onetap

@@ -1,0 +1,38 @@
+// Small text helpers: parsing whole fields, globs, and "did you mean".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace onetap {
+
+// Pieces between separators; empty pieces are kept.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+// Words between runs of blanks and tabs.
+std::vector<std::string_view> words(std::string_view line);
+
+std::string_view trim(std::string_view text);
+
+// The whole of `text` as a number, or nothing: no sign for unsigned, no trailing characters.
+std::optional<int64_t> parse_int(std::string_view text);
+std::optional<double> parse_double(std::string_view text);
+
+// Shell pattern: `*` any characters (dots included), `?` one character.
+bool glob_match(std::string_view pattern, std::string_view text);
+
+// The candidate nearest to `word` by edit distance, if it is near enough to be a typing error.
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+// ", did you mean 'x'?" or "".
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// 1234567 -> "1,234,567"; a fraction (981609.5) keeps one decimal.
+std::string with_thousands(double value);
+
+}  // namespace onetap

@@ -1,0 +1,70 @@
+// Readers hand out plain byte images; what a network sees of them is decided in transform.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace onetap {
+
+// Bytes in planes: all of red, then green, then blue, rows from the top.
+struct Image {
+  int64_t channels = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+  std::vector<uint8_t> pixels;
+};
+
+// A labelled set of images. Every method may be called from several threads at once.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  virtual int64_t size() const = 0;
+  virtual int64_t label(int64_t index) const = 0;
+  // Fills `image`, reusing its memory. kData if the file behind it does not decode.
+  virtual void read(int64_t index, Image& image) const = 0;
+  // What to call image `index` in a message.
+  virtual std::string describe(int64_t index) const;
+};
+
+// Images of one size, held in memory.
+class MemoryDataset : public Dataset {
+ public:
+  MemoryDataset(int64_t channels, int64_t height, int64_t width)
+      : channels_(channels), height_(height), width_(width) {}
+
+  void add(const uint8_t* pixels, int64_t label);
+  void reserve(int64_t images);
+  int64_t image_bytes() const { return channels_ * height_ * width_; }
+
+  int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
+  int64_t label(int64_t index) const override { return labels_.at(static_cast<size_t>(index)); }
+  void read(int64_t index, Image& image) const override;
+
+ private:
+  int64_t channels_, height_, width_;
+  std::vector<uint8_t> pixels_;
+  std::vector<int64_t> labels_;
+};
+
+// Per-channel mean and standard deviation of pixel values scaled to 0..1.
+struct Normalisation {
+  std::array<float, 3> mean{0.5f, 0.5f, 0.5f};
+  std::array<float, 3> sd{0.25f, 0.25f, 0.25f};
+};
+
+// A data set as a training run sees it.
+struct DataSource {
+  std::string spec;  // as typed: "cifar10:DIR"
+  std::unique_ptr<const Dataset> train;
+  std::unique_ptr<const Dataset> test;
+  std::vector<std::string> classes;
+  // Height and width of every image, or 0 where they vary (image folders).
+  int64_t image_size = 0;
+  Normalisation normalisation;
+};
+
+}  // namespace onetap

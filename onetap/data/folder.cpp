@@ -1,0 +1,124 @@
+#include "onetap/data/folder.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/file.h"
+#include "onetap/base/text.h"
+#include "onetap/data/image_codec.h"
+
+#include <algorithm>
+#include <cctype>
+#include <system_error>
+
+namespace fs = std::filesystem;
+
+namespace onetap {
+namespace {
+
+class FolderDataset : public Dataset {
+ public:
+  explicit FolderDataset(fs::path root) : root_(std::move(root)) {}
+
+  void add_class(const std::string& folder, std::vector<std::string> files) {
+    const auto label = static_cast<int64_t>(folders_.size());
+    folders_.push_back(folder);
+    for (std::string& file : files) entries_.push_back({std::move(file), label});
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(entries_.size()); }
+  int64_t label(int64_t index) const override { return entries_.at(static_cast<size_t>(index)).label; }
+  std::string describe(int64_t index) const override { return path(index).string(); }
+
+  void read(int64_t index, Image& image) const override {
+    const fs::path file = path(index);
+    decode_image(read_file(file, uint64_t{1} << 30), file.string(), image);
+  }
+
+ private:
+  struct Entry {
+    std::string file;
+    int64_t label;
+  };
+
+  fs::path path(int64_t index) const {
+    const Entry& entry = entries_.at(static_cast<size_t>(index));
+    return root_ / folders_[static_cast<size_t>(entry.label)] / entry.file;
+  }
+
+  fs::path root_;
+  std::vector<std::string> folders_;
+  std::vector<Entry> entries_;
+};
+
+bool is_image_name(const fs::path& path) {
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+// Names in `directory` in sorted order, hidden ones left out.
+std::vector<std::string> list(const fs::path& directory, bool want_directories) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entries(directory, error);
+  if (error) fail_data("[data] cannot list {}: {}", directory.string(), error.message());
+  for (const auto& entry : entries) {
+    const std::string name = entry.path().filename().string();
+    if (name.empty() || name[0] == '.') continue;
+    const bool wanted = want_directories ? entry.is_directory() : is_image_name(entry.path());
+    if (wanted) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::unique_ptr<FolderDataset> open_split(const fs::path& root, const std::vector<std::string>& classes) {
+  auto set = std::make_unique<FolderDataset>(root);
+  for (const std::string& name : classes) {
+    std::vector<std::string> files = list(root / name, false);
+    if (files.empty()) {
+      fail_data("[data] expected .jpg, .jpeg or .png files, got none ({})", (root / name).string());
+    }
+    set->add_class(name, std::move(files));
+  }
+  return set;
+}
+
+// kData unless every class of one split has a folder in `other`, the root of the other split.
+void require_subset(const std::vector<std::string>& classes, const std::vector<std::string>& other_classes,
+                    const fs::path& other) {
+  for (const std::string& name : classes) {
+    if (!std::binary_search(other_classes.begin(), other_classes.end(), name)) {
+      fail_data("[data] expected the same classes in both splits, got no folder '{}' in {}", name, other.string());
+    }
+  }
+}
+
+}  // namespace
+
+DataSource open_folder(const fs::path& root) {
+  const fs::path train = root / "train";
+  const fs::path test = fs::is_directory(root / "val") ? root / "val" : root / "test";
+  for (const fs::path& split : {train, test}) {
+    if (!fs::is_directory(split)) {
+      fail_data("[data] expected {}/train/CLASS/*.jpg and {}/val/CLASS/*.jpg, got no folder {}", root.string(),
+                root.string(), split.filename().string());
+    }
+  }
+  DataSource source;
+  source.spec = "folder:" + root.string();
+  source.classes = list(train, true);
+  if (source.classes.size() < 2) {
+    fail_data("[data] expected at least 2 class folders, got {} ({})", source.classes.size(), train.string());
+  }
+  const std::vector<std::string> test_classes = list(test, true);
+  require_subset(source.classes, test_classes, test);
+  require_subset(test_classes, source.classes, train);
+  source.train = open_split(train, source.classes);
+  source.test = open_split(test, source.classes);
+  source.image_size = 0;
+  source.normalisation = {{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
+  return source;
+}
+
+}  // namespace onetap

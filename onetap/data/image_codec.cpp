@@ -1,0 +1,120 @@
+#include "onetap/data/image_codec.h"
+
+#include "onetap/base/fail.h"
+
+#if defined(ONETAP_HAVE_JPEG)
+#include <turbojpeg.h>
+#endif
+#if defined(ONETAP_HAVE_PNG)
+#include <png.h>
+#endif
+
+#include <memory>
+
+namespace onetap {
+namespace {
+
+constexpr int64_t kMaxPixels = 100'000'000;
+
+void check_size(int64_t width, int64_t height, std::string_view label) {
+  if (width < 1 || height < 1 || width > kMaxPixels / height) {
+    fail_data("[data] expected an image of at most {} pixels, got {}x{} ({})", kMaxPixels, width, height, label);
+  }
+}
+
+// Interleaved samples to planes, the first three of every `stride` bytes.
+void to_planes(const std::vector<uint8_t>& interleaved, int64_t stride, int64_t height, int64_t width, Image& image) {
+  image.channels = 3;
+  image.height = height;
+  image.width = width;
+  const auto pixels = static_cast<size_t>(height * width);
+  image.pixels.resize(3 * pixels);
+  for (size_t c = 0; c < 3; ++c) {
+    const uint8_t* from = interleaved.data() + c;
+    uint8_t* to = image.pixels.data() + c * pixels;
+    for (size_t i = 0; i < pixels; ++i) to[i] = from[i * static_cast<size_t>(stride)];
+  }
+}
+
+#if defined(ONETAP_HAVE_JPEG)
+
+void decode_jpeg(std::string_view bytes, std::string_view label, Image& image) {
+  const std::unique_ptr<void, int (*)(tjhandle)> decoder(tjInitDecompress(), tjDestroy);
+  const auto bad = [&](const char* what) {
+    fail_data("[data] expected a JPEG image, got {} ({}: {})", what, tjGetErrorStr2(decoder.get()), label);
+  };
+  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+  const auto size = static_cast<unsigned long>(bytes.size());
+  int width = 0, height = 0, subsampling = 0, colours = 0;
+  if (tjDecompressHeader3(decoder.get(), data, size, &width, &height, &subsampling, &colours) != 0) {
+    bad("a damaged header");
+  }
+  check_size(width, height, label);
+  const bool cmyk = colours == TJCS_CMYK || colours == TJCS_YCCK;
+  const int format = cmyk ? TJPF_CMYK : TJPF_RGB;
+  const int stride = cmyk ? 4 : 3;
+  std::vector<uint8_t> samples(static_cast<size_t>(int64_t{width} * height * stride));
+  const bool complained = tjDecompress2(decoder.get(), data, size, samples.data(), width, 0, height, format,
+                                        TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS) != 0;
+  // Stray bytes between segments are common in photographs and harm nothing; every other complaint
+  // (a truncated file above all) means pixels that nobody drew.
+  const bool harmless =
+      tjGetErrorCode(decoder.get()) == TJERR_WARNING &&
+      std::string_view(tjGetErrorStr2(decoder.get())).find("extraneous bytes") != std::string_view::npos;
+  if (complained && !harmless) bad("damaged pixels");
+  if (cmyk) {
+    // Photoshop writes CMYK inverted, and so does everything that copies it: 255 means no ink.
+    for (size_t i = 0; i < samples.size(); i += 4) {
+      for (size_t c = 0; c < 3; ++c) {
+        samples[i + c] = static_cast<uint8_t>(samples[i + c] * samples[i + 3] / 255);
+      }
+    }
+  }
+  to_planes(samples, stride, height, width, image);
+}
+
+#endif
+#if defined(ONETAP_HAVE_PNG)
+
+void decode_png(std::string_view bytes, std::string_view label, Image& image) {
+  png_image reader{};
+  reader.version = PNG_IMAGE_VERSION;
+  struct Freer {
+    png_image* reader;
+    ~Freer() { png_image_free(reader); }
+  } freer{&reader};
+  if (png_image_begin_read_from_memory(&reader, bytes.data(), bytes.size()) == 0) {
+    fail_data("[data] expected a PNG image, got a damaged header ({}: {})", reader.message, label);
+  }
+  check_size(reader.width, reader.height, label);
+  reader.format = PNG_FORMAT_RGBA;  // alpha is read and dropped, as other image tools do
+  std::vector<uint8_t> samples(PNG_IMAGE_SIZE(reader));
+  if (png_image_finish_read(&reader, nullptr, samples.data(), 0, nullptr) == 0 || PNG_IMAGE_FAILED(reader)) {
+    fail_data("[data] expected a PNG image, got damaged pixels ({}: {})", reader.message, label);
+  }
+  to_planes(samples, 4, reader.height, reader.width, image);
+}
+
+#endif
+
+}  // namespace
+
+void decode_image(std::string_view bytes, std::string_view label, Image& image) {
+  if (bytes.substr(0, 3) == "\xFF\xD8\xFF") {
+#if defined(ONETAP_HAVE_JPEG)
+    return decode_jpeg(bytes, label, image);
+#else
+    fail_usage("[data] this build reads no JPEG: it was made without libjpeg-turbo ({})", label);
+#endif
+  }
+  if (bytes.substr(0, 8) == std::string_view("\x89PNG\r\n\x1A\n", 8)) {
+#if defined(ONETAP_HAVE_PNG)
+    return decode_png(bytes, label, image);
+#else
+    fail_usage("[data] this build reads no PNG: it was made without libpng ({})", label);
+#endif
+  }
+  fail_data("[data] expected a JPEG or PNG image, got {} other bytes ({})", bytes.size(), label);
+}
+
+}  // namespace onetap

@@ -1,0 +1,15 @@
+// JPEG and PNG files to byte images. The kind of file is told by its first bytes, not by its name.
+#pragma once
+
+#include "onetap/data/dataset.h"
+
+#include <string_view>
+
+namespace onetap {
+
+// RGB planes, whatever the file holds: grey is repeated, alpha dropped, 16 bits cut to 8, CMYK converted.
+// kData naming `label` if the bytes are no JPEG or PNG, are damaged or truncated, or hold over 100 million
+// pixels.
+void decode_image(std::string_view bytes, std::string_view label, Image& image);
+
+}  // namespace onetap

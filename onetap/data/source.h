@@ -1,0 +1,27 @@
+// Opening a data set by what the user typed after --data.
+#pragma once
+
+#include "onetap/data/dataset.h"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace onetap {
+
+// A data set by name, before anything is opened.
+struct DataSpec {
+  std::string kind;      // shapes, cifar10, cifar100, folder
+  std::string argument;  // a directory, or options for shapes
+};
+
+// "shapes", "shapes:train=2000,test=500,seed=1", "cifar10:DIR", "cifar100:DIR", "folder:DIR"; cifar10 and
+// cifar100 without a directory mean the cache that `onetap data fetch` fills. kUsage for anything else.
+DataSpec parse_data_spec(std::string_view text);
+
+DataSource open_data(std::string_view spec);
+
+// $ONETAP_DATA, else $XDG_CACHE_HOME/onetap/data, else ~/.cache/onetap/data.
+std::filesystem::path data_cache_directory();
+
+}  // namespace onetap

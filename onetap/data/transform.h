@@ -1,0 +1,47 @@
+// From byte images to what a network sees: crop, flip, resize, normalise.
+#pragma once
+
+#include "onetap/base/random.h"
+#include "onetap/data/dataset.h"
+
+namespace onetap {
+
+// The square a network takes, in planes of floats: (pixel / 255 - mean) / sd.
+struct View {
+  int64_t size = 32;
+  Normalisation normalisation;
+
+  int64_t floats() const { return 3 * size * size; }
+};
+
+enum class Augment {
+  kNone,         // training images as in a test
+  kPadCrop,      // zero-pad, random crop, random flip (CIFAR)
+  kResizedCrop,  // random area and aspect, resized, random flip (ImageNet)
+};
+
+struct AugmentOptions {
+  Augment kind = Augment::kPadCrop;
+  int64_t pad = 4;
+  bool flip = true;
+};
+
+// A training view; all randomness comes from `random`.
+void train_view(const Image& image, const View& view, const AugmentOptions& options, Random random, float* out);
+
+// The test view: as it is where sizes agree, else the shorter side resized to 256/224 of the view and the
+// centre cut out.
+void test_view(const Image& image, const View& view, float* out);
+
+// Part of an image, in pixels; may reach over the edge only in padded_crop.
+struct Box {
+  double top = 0, left = 0, height = 0, width = 0;
+};
+
+// The view.size square at whole-pixel (top, left); outside the image lie black (zero) pixels.
+void padded_crop(const Image& image, const View& view, int64_t top, int64_t left, bool flip, float* out);
+
+// `box` scaled to the view by a triangle filter that widens when shrinking (no aliasing).
+void resized_crop(const Image& image, const View& view, const Box& box, bool flip, float* out);
+
+}  // namespace onetap

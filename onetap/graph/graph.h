@@ -1,0 +1,125 @@
+// A network is data: nodes in topological order, each with an op, attributes, inputs by name and,
+// after inference, the shape of its output for one image.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace onetap {
+
+// Shape of one image's tensor: [C, H, W], or [C] after pooling or flattening.
+using Shape = std::vector<int64_t>;
+
+// "3x32x32".
+std::string shape_text(const Shape& shape);
+
+// A pair of rows and columns: kernel, stride, padding or dilation.
+struct Extent2 {
+  int64_t h = 1;
+  int64_t w = 1;
+
+  int64_t area() const { return h * w; }
+  bool operator==(const Extent2& other) const { return h == other.h && w == other.w; }
+  bool operator!=(const Extent2& other) const { return !(*this == other); }
+};
+
+enum class Op {
+  kInput,
+  kConv,
+  kBatchNorm,
+  kRelu,
+  kAdd,
+  kConcat,
+  kAvgPool,
+  kMaxPool,
+  kGlobalAvgPool,
+  kSubsample,  // every stride-th pixel, channels zero-padded to `out`, half in front and half behind
+  kFlatten,
+  kLinear,
+};
+
+// How the logits of a Shift Attention Layer start: the paper's default and its ablation.
+enum class TapInit { kUniform, kCentre };
+
+// How a conv node is trained and what it becomes. Architecture and method are independent.
+struct Method {
+  enum class Kind { kConv, kSal };
+
+  Kind kind = Kind::kConv;
+  int64_t taps = 1;   // weights kept per kernel slice
+  int64_t share = 1;  // consecutive outputs that share one set of positions per input
+  TapInit init = TapInit::kUniform;
+
+  bool operator==(const Method& other) const {
+    return kind == other.kind && taps == other.taps && share == other.share && init == other.init;
+  }
+  bool operator!=(const Method& other) const { return !(*this == other); }
+};
+
+// One node. Which attributes an op has, and their defaults, is said once, in op.h.
+struct Node {
+  std::string name;
+  Op op = Op::kInput;
+  std::vector<std::string> inputs;
+
+  int64_t out = 0;
+  Extent2 kernel{1, 1};
+  Extent2 stride{1, 1};
+  Extent2 padding{0, 0};
+  Extent2 dilation{1, 1};
+  int64_t groups = 1;
+  bool bias = false;
+  Method method;
+
+  Shape shape;  // of the output; given for an input node, inferred for the others
+
+  bool is_sal() const { return op == Op::kConv && method.kind == Method::Kind::kSal; }
+  bool operator==(const Node& other) const;
+};
+
+class Graph {
+ public:
+  explicit Graph(std::string name = "network");
+
+  const std::string& name() const { return name_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+
+  // Appends a node, checks it against its inputs and infers its shape; returns its name.
+  const std::string& add(Node node);
+
+  // The node whose value is the network's result: the last one unless set.
+  const std::string& output() const;
+  void set_output(std::string name);
+
+  const Node* find(std::string_view name) const;
+  const Node& node(std::string_view name) const;  // kUsage if there is none
+  const Node& input() const;                      // the one input node
+
+  // The node's only (first) input.
+  const Node& source(const Node& node) const { return this->node(node.inputs.at(0)); }
+
+  // Gives conv node `name` another training method; checks taps, share and kernel.
+  void set_method(std::string_view name, const Method& method);
+
+  // Throws unless there is exactly one input and the result has `classes` values; 0 checks any vector.
+  void check_classifier(int64_t classes) const;
+
+  bool operator==(const Graph& other) const {
+    return name_ == other.name_ && nodes_ == other.nodes_ && output() == other.output();
+  }
+
+ private:
+  std::string name_;
+  std::vector<Node> nodes_;
+  std::string output_;
+  std::unordered_map<std::string, size_t> index_;
+  std::unordered_map<std::string, bool> prefixes_;  // every "a.b" above a node "a.b.c"
+};
+
+// Number of input channels a conv or linear node sees.
+int64_t in_channels(const Graph& graph, const Node& node);
+
+}  // namespace onetap

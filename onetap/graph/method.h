@@ -1,0 +1,18 @@
+// Choosing which convolutions of a network a training method applies to.
+#pragma once
+
+#include "onetap/graph/graph.h"
+
+#include <string>
+#include <vector>
+
+namespace onetap {
+
+// The default choice of the paper: every k x k convolution but the first one.
+std::vector<std::string> prunable_convs(const Graph& graph);
+
+// Gives `method` to the k x k convolutions that `patterns` names: globs separated by commas, a leading '!'
+// excludes, "" is the default choice. Every other conv becomes `conv`. kUsage if a pattern matches nothing.
+void apply_method(Graph& graph, const Method& method, const std::string& patterns);
+
+}  // namespace onetap

@@ -1,0 +1,249 @@
+#include "onetap/graph/op.h"
+
+#include "onetap/base/fail.h"
+
+#include <algorithm>
+
+namespace onetap {
+namespace {
+
+using A = Attribute;
+
+// Bounds that no real network meets, so that sizes multiply without overflow.
+constexpr int64_t kMaxExtent = int64_t{1} << 20;
+constexpr int64_t kMaxElements = int64_t{1} << 40;
+
+void check_range(const Node& node, const char* what, int64_t value, int64_t low, int64_t high) {
+  if (value < low || value > high) {
+    fail_usage("[graph] {}: expected {} in {}..{}, got {}", node.name, what, low, high, value);
+  }
+}
+
+void check_extents(const Node& node) {
+  const struct {
+    const char* name;
+    Extent2 value;
+    int64_t low, high;
+  } rows[] = {{"kernel", node.kernel, 1, 64},
+              {"stride", node.stride, 1, 64},
+              {"pad", node.padding, 0, 1024},
+              {"dilation", node.dilation, 1, 64}};
+  for (const auto& row : rows) {
+    check_range(node, row.name, row.value.h, row.low, row.high);
+    check_range(node, row.name, row.value.w, row.low, row.high);
+  }
+}
+
+void check_image(const Node& node, const Shape& shape) {
+  if (shape.size() != 3) {
+    fail_usage("[graph] {}: expected an image C x H x W, got {}", node.name, shape_text(shape));
+  }
+}
+
+int64_t window_count(const Node& node, const char* axis, int64_t extent, int64_t kernel, int64_t stride,
+                     int64_t padding, int64_t dilation) {
+  const int64_t span = dilation * (kernel - 1) + 1;
+  const int64_t padded = extent + 2 * padding;
+  if (span > padded) {
+    fail_usage("[graph] {}: a kernel that spans {} does not fit {} {} with padding {}", node.name, span, extent, axis,
+               padding);
+  }
+  return (padded - span) / stride + 1;
+}
+
+Shape windows(const Node& node, const Shape& in, int64_t channels) {
+  return {channels, window_count(node, "rows", in[1], node.kernel.h, node.stride.h, node.padding.h, node.dilation.h),
+          window_count(node, "columns", in[2], node.kernel.w, node.stride.w, node.padding.w, node.dilation.w)};
+}
+
+void check_method(const Node& node) {
+  const Method& method = node.method;
+  if (method.kind == Method::Kind::kConv) return;
+  const int64_t positions = node.kernel.area();
+  if (positions < 2) {
+    fail_usage("[graph] {}: sal needs a kernel with more than one position, got 1x1", node.name);
+  }
+  if (method.taps < 1 || method.taps > positions) {
+    fail_usage("[graph] {}: expected taps in 1..{} for a {}x{} kernel, got {}", node.name, positions, node.kernel.h,
+               node.kernel.w, method.taps);
+  }
+  if (method.share < 1 || method.share > node.out) {
+    fail_usage("[graph] {}: expected share in 1..{} (its output channels), got {}", node.name, node.out, method.share);
+  }
+}
+
+Shape conv_shape(const Node& node, const Shape& in) {
+  check_image(node, in);
+  check_extents(node);
+  check_range(node, "out", node.out, 1, kMaxExtent);
+  check_range(node, "groups", node.groups, 1, kMaxExtent);
+  if (in[0] % node.groups != 0 || node.out % node.groups != 0) {
+    fail_usage("[graph] {}: expected groups to divide {} inputs and {} outputs, got {}", node.name, in[0], node.out,
+               node.groups);
+  }
+  check_method(node);
+  if (node.out * (in[0] / node.groups) > kMaxElements / node.kernel.area()) {
+    fail_usage("[graph] {}: more than 2^40 weights", node.name);
+  }
+  return windows(node, in, node.out);
+}
+
+Shape pool_shape(const Node& node, const Shape& in) {
+  check_image(node, in);
+  check_extents(node);
+  if (node.padding.h * 2 > node.kernel.h || node.padding.w * 2 > node.kernel.w) {
+    fail_usage("[graph] {}: expected a pad of at most half the kernel {}x{}, got {}x{}", node.name, node.kernel.h,
+               node.kernel.w, node.padding.h, node.padding.w);
+  }
+  return windows(node, in, in[0]);
+}
+
+Shape subsample_shape(const Node& node, const Shape& in) {
+  check_image(node, in);
+  check_extents(node);
+  check_range(node, "out", node.out, in[0], kMaxExtent);
+  return {node.out, (in[1] - 1) / node.stride.h + 1, (in[2] - 1) / node.stride.w + 1};
+}
+
+Shape add_shape(const Node& node, const std::vector<Shape>& inputs) {
+  for (const Shape& shape : inputs) {
+    if (shape != inputs[0]) {
+      fail_usage("[graph] {}: expected equal shapes to add, got {} and {}", node.name, shape_text(inputs[0]),
+                 shape_text(shape));
+    }
+  }
+  return inputs[0];
+}
+
+Shape concat_shape(const Node& node, const std::vector<Shape>& inputs) {
+  Shape sum = inputs[0];
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    const Shape& next = inputs[i];
+    if (next.size() != sum.size() || !std::equal(next.begin() + 1, next.end(), sum.begin() + 1)) {
+      fail_usage("[graph] {}: expected shapes that differ in channels only, got {} and {}", node.name,
+                 shape_text(inputs[0]), shape_text(next));
+    }
+    sum[0] += next[0];
+  }
+  return sum;
+}
+
+Shape linear_shape(const Node& node, const Shape& in) {
+  if (in.size() != 1) {
+    fail_usage("[graph] {}: expected a vector (flatten or pool first), got {}", node.name, shape_text(in));
+  }
+  check_range(node, "out", node.out, 1, kMaxExtent);
+  return {node.out};
+}
+
+int64_t elements(const Node& node, const Shape& shape) {
+  int64_t product = 1;
+  for (const int64_t extent : shape) {
+    check_range(node, "every extent", extent, 1, kMaxExtent);
+    if (product > kMaxElements / extent) fail_usage("[graph] {}: more than 2^40 values", node.name);
+    product *= extent;
+  }
+  return product;
+}
+
+Shape shape_by_op(const Node& node, const std::vector<Shape>& inputs) {
+  switch (node.op) {
+    case Op::kInput:
+      return node.shape;
+    case Op::kConv:
+      return conv_shape(node, inputs[0]);
+    case Op::kAdd:
+      return add_shape(node, inputs);
+    case Op::kConcat:
+      return concat_shape(node, inputs);
+    case Op::kAvgPool:
+    case Op::kMaxPool:
+      return pool_shape(node, inputs[0]);
+    case Op::kSubsample:
+      return subsample_shape(node, inputs[0]);
+    case Op::kLinear:
+      return linear_shape(node, inputs[0]);
+    case Op::kFlatten:
+      return {elements(node, inputs[0])};
+    case Op::kGlobalAvgPool:
+      check_image(node, inputs[0]);
+      return {inputs[0][0]};
+    case Op::kBatchNorm:
+      check_image(node, inputs[0]);
+      return inputs[0];
+    case Op::kRelu:
+      return inputs[0];
+  }
+  fail("[graph] {}: op without a shape rule", node.name);
+}
+
+}  // namespace
+
+bool OpInfo::has(Attribute attribute) const {
+  return std::find(attributes.begin(), attributes.end(), attribute) != attributes.end();
+}
+
+const std::vector<OpInfo>& op_table() {
+  constexpr int kMany = 64;
+  static const std::vector<OpInfo> table = {
+      {Op::kInput, "input", 0, 0, {}, "the image: NAME = input CxHxW"},
+      {Op::kConv,
+       "conv",
+       1,
+       1,
+       {A::kOut, A::kKernel, A::kStride, A::kPadding, A::kDilation, A::kGroups, A::kBias, A::kMethod},
+       "2-d convolution"},
+      {Op::kBatchNorm, "bn", 1, 1, {}, "batch normalisation"},
+      {Op::kRelu, "relu", 1, 1, {}, "max(x, 0)"},
+      {Op::kAdd, "add", 2, kMany, {}, "sum of equal shapes"},
+      {Op::kConcat, "concat", 2, kMany, {}, "channels of all inputs, one after the other"},
+      {Op::kAvgPool, "avgpool", 1, 1, {A::kKernel, A::kStride, A::kPadding}, "window mean, padding counted as zeros"},
+      {Op::kMaxPool, "maxpool", 1, 1, {A::kKernel, A::kStride, A::kPadding}, "window maximum"},
+      {Op::kGlobalAvgPool, "gap", 1, 1, {}, "mean over all pixels: CxHxW to C"},
+      {Op::kSubsample,
+       "subsample",
+       1,
+       1,
+       {A::kOut, A::kStride},
+       "every stride-th pixel, channels zero-padded to out (shortcut A)"},
+      {Op::kFlatten, "flatten", 1, 1, {}, "CxHxW to C*H*W"},
+      {Op::kLinear, "linear", 1, 1, {A::kOut, A::kBias}, "fully connected layer"},
+  };
+  return table;
+}
+
+const OpInfo& op_info(Op op) {
+  for (const OpInfo& info : op_table()) {
+    if (info.op == op) return info;
+  }
+  fail("[graph] op {} is missing from the table", static_cast<int>(op));
+}
+
+const OpInfo* find_op(std::string_view name) {
+  for (const OpInfo& info : op_table()) {
+    if (info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+Node default_node(Op op) {
+  Node node;
+  node.op = op;
+  node.bias = op == Op::kLinear;
+  return node;
+}
+
+Shape infer_shape(const Node& node, const std::vector<Shape>& inputs) {
+  const OpInfo& info = op_info(node.op);
+  const int count = static_cast<int>(inputs.size());
+  if (count < info.min_inputs || count > info.max_inputs) {
+    fail_usage("[graph] {}: expected {}{} input(s) for {}, got {}", node.name, info.min_inputs,
+               info.max_inputs > info.min_inputs ? " or more" : "", info.name, count);
+  }
+  Shape shape = shape_by_op(node, inputs);
+  if (shape.empty()) fail_usage("[graph] {}: expected a shape C or CxHxW, got none", node.name);
+  elements(node, shape);
+  return shape;
+}
+
+}  // namespace onetap

@@ -1,0 +1,80 @@
+#include "onetap/journal/metrics.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/text.h"
+
+#include <nlohmann/json.hpp>
+
+#include <system_error>
+
+namespace onetap {
+
+std::string MetricLine::json() const {
+  nlohmann::ordered_json line;
+  line["step"] = step;
+  line["epoch"] = epoch;
+  line["split"] = split;
+  line["loss"] = loss;
+  line["acc_soft"] = acc_soft;
+  line["acc_hard"] = acc_hard ? nlohmann::ordered_json(*acc_hard) : nlohmann::ordered_json(nullptr);
+  line["lr"] = lr;
+  line["temperature"] = temperature;
+  line["img_per_s"] = img_per_s;
+  line["wall_s"] = wall_s;
+  return line.dump();
+}
+
+MetricLine MetricLine::parse(std::string_view text, std::string_view label) {
+  const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  try {
+    MetricLine line;
+    object.at("step").get_to(line.step);
+    object.at("epoch").get_to(line.epoch);
+    object.at("split").get_to(line.split);
+    object.at("loss").get_to(line.loss);
+    object.at("acc_soft").get_to(line.acc_soft);
+    if (!object.at("acc_hard").is_null()) line.acc_hard = object.at("acc_hard").get<double>();
+    object.at("lr").get_to(line.lr);
+    object.at("temperature").get_to(line.temperature);
+    object.at("img_per_s").get_to(line.img_per_s);
+    object.at("wall_s").get_to(line.wall_s);
+    return line;
+  } catch (const nlohmann::json::exception& problem) {
+    fail_data("[metrics] not a line of metrics: {} ({})", problem.what(), label);
+  }
+}
+
+std::vector<MetricLine> parse_metrics(std::string_view text, std::string_view label) {
+  std::vector<MetricLine> lines;
+  const auto pieces = split(text, '\n');
+  for (size_t i = 0; i + 1 < pieces.size(); ++i) {
+    if (!trim(pieces[i]).empty()) lines.push_back(MetricLine::parse(pieces[i], fmt::format("{}:{}", label, i + 1)));
+  }
+  return lines;
+}
+
+std::vector<MetricLine> read_metrics(const std::filesystem::path& path) {
+  return parse_metrics(read_file(path, uint64_t{1} << 30), path.string());
+}
+
+FileWriter MetricsFile::open(const std::filesystem::path& path, uint64_t keep_bytes) {
+  std::error_code missing;
+  const uint64_t size = std::filesystem::file_size(path, missing);
+  const uint64_t present = missing ? 0 : size;
+  if (present < keep_bytes) {
+    fail_data("[run] expected at least {} bytes of metrics, got {} ({})", keep_bytes, present, path.string());
+  }
+  if (present > keep_bytes) truncate_file(path, keep_bytes);
+  return FileWriter(path, FileWriter::Mode::kAppend);
+}
+
+MetricsFile::MetricsFile(const std::filesystem::path& path, uint64_t keep_bytes)
+    : writer_(open(path, keep_bytes)), bytes_(keep_bytes) {}
+
+void MetricsFile::write(const MetricLine& line) {
+  const std::string text = line.json() + '\n';
+  writer_.write(text);
+  bytes_ += text.size();
+}
+
+}  // namespace onetap

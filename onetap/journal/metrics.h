@@ -1,0 +1,53 @@
+// metrics.jsonl: one JSON object a line, appended while a run goes on, cut back when it resumes.
+#pragma once
+
+#include "onetap/base/file.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace onetap {
+
+struct MetricLine {
+  int64_t step = 0;   // optimiser steps done
+  int64_t epoch = 0;  // epochs done
+  std::string split;  // "train" or "test"
+  double loss = 0;
+  double acc_soft = 0;
+  std::optional<double> acc_hard;  // of the test set only
+  double lr = 0;
+  double temperature = 0;
+  double img_per_s = 0;
+  double wall_s = 0;  // of all sittings of the run together
+
+  std::string json() const;
+  // kData naming `label` if the text is no such object.
+  static MetricLine parse(std::string_view text, std::string_view label);
+};
+
+// All whole lines of a file, in order; a last line without its end (a run going on, or killed) is left out.
+std::vector<MetricLine> parse_metrics(std::string_view text, std::string_view label);
+std::vector<MetricLine> read_metrics(const std::filesystem::path& path);
+
+class MetricsFile {
+ public:
+  // Keeps the first `keep_bytes` of the file: what was on record at the checkpoint the run resumes from.
+  // kData if the file is shorter.
+  MetricsFile(const std::filesystem::path& path, uint64_t keep_bytes);
+
+  void write(const MetricLine& line);
+  void sync() { writer_.sync(); }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  static FileWriter open(const std::filesystem::path& path, uint64_t keep_bytes);
+
+  FileWriter writer_;
+  uint64_t bytes_;
+};
+
+}  // namespace onetap

@@ -1,0 +1,33 @@
+// The arithmetic of a Shift Attention Layer's logits, apart from any layer.
+//
+// Shapes: logits A are [taps, G, C, S] with G groups of outputs that share positions, C inputs (per conv group)
+// and S = product of the kernel's extents. Masks and probabilities are [G, C, S].
+#pragma once
+
+#include "onetap/nn/torch.h"
+
+namespace onetap::nn {
+
+// N = A / sd(A over the S positions), unbiased, no mean removed, gradient through the sd.
+// A slice whose logits are all equal has no sd: it is left as it is, which makes its P uniform and its gradient
+// finite.
+torch::Tensor normalised_logits(const torch::Tensor& logits);
+
+// P = softmax(N / T), the elementwise maximum over taps.
+torch::Tensor soft_attention(const torch::Tensor& logits, double temperature);
+
+// The hard max: `taps` ones per slice. With one tap, the position of the largest logit. With several, each
+// tap's largest logit; where two taps meet, the freed place goes to the position that lies least below a tap's
+// maximum. Ties go to the lower position. Does not depend on the temperature.
+torch::Tensor hard_mask(const torch::Tensor& logits);
+
+// The positions of hard_mask in ascending order: [G, C, taps], int64.
+torch::Tensor hard_positions(const torch::Tensor& logits);
+
+// 1 where P > 0.5, else 0: what the authors' code does. A slice whose largest P is at most 0.5 becomes empty.
+torch::Tensor rounded_mask(const torch::Tensor& logits, double temperature);
+
+// Repeats group g for its outputs: [G, C, S] to [out, C, S]; the last group may be smaller.
+torch::Tensor expand_groups(const torch::Tensor& grouped, int64_t share, int64_t out);
+
+}  // namespace onetap::nn

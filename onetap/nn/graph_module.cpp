@@ -1,0 +1,205 @@
+#include "onetap/nn/graph_module.h"
+
+#include "onetap/base/fail.h"
+
+#include <functional>
+#include <unordered_map>
+
+namespace onetap::nn {
+
+struct GraphModuleImpl::Step {
+  std::vector<size_t> inputs;
+  std::vector<size_t> last_uses;  // values no later step needs
+  std::function<torch::Tensor(const std::vector<torch::Tensor>&)> run;
+};
+
+namespace {
+
+constexpr int64_t kMaxParameters = int64_t{1} << 33;
+
+at::IntArrayRef pair(const Extent2& extent) {
+  return at::IntArrayRef(&extent.h, 2);
+}
+
+template <typename Options>
+Options& with_window(Options& options, const Node& node) {
+  const auto both = [](const Extent2& e) { return torch::ExpandingArray<2>({e.h, e.w}); };
+  return options.stride(both(node.stride))
+      .padding(both(node.padding))
+      .dilation(both(node.dilation))
+      .groups(node.groups);
+}
+
+torch::Tensor subsample(const torch::Tensor& x, const Node& node) {
+  const int64_t extra = node.out - x.size(1), front = extra / 2;
+  using torch::indexing::Slice;
+  const auto thin = x.index({Slice(), Slice(), Slice(0, torch::indexing::None, node.stride.h),
+                             Slice(0, torch::indexing::None, node.stride.w)});
+  return torch::constant_pad_nd(thin, {0, 0, 0, 0, front, extra - front}, 0);
+}
+
+// The ops without parameters.
+std::function<torch::Tensor(const std::vector<torch::Tensor>&)> plain_op(const Node& node) {
+  using Inputs = std::vector<torch::Tensor>;
+  switch (node.op) {
+    case Op::kRelu:
+      return [](const Inputs& in) { return torch::relu(in[0]); };
+    case Op::kAdd:
+      return [](const Inputs& in) {
+        torch::Tensor sum = in[0] + in[1];
+        for (size_t i = 2; i < in.size(); ++i) sum = sum + in[i];
+        return sum;
+      };
+    case Op::kConcat:
+      return [](const Inputs& in) { return torch::cat(in, 1); };
+    case Op::kAvgPool:
+      return [node](const Inputs& in) {
+        return torch::avg_pool2d(in[0], pair(node.kernel), pair(node.stride), pair(node.padding));
+      };
+    case Op::kMaxPool:
+      return [node](const Inputs& in) {
+        return torch::max_pool2d(in[0], pair(node.kernel), pair(node.stride), pair(node.padding));
+      };
+    case Op::kGlobalAvgPool:
+      return [](const Inputs& in) { return in[0].mean(at::IntArrayRef{2, 3}); };
+    case Op::kSubsample:
+      return [node](const Inputs& in) { return subsample(in[0], node); };
+    case Op::kFlatten:
+      return [](const Inputs& in) { return in[0].flatten(1); };
+    default:
+      fail("[nn] {}: op without an executor", node.name);
+  }
+}
+
+void check_size(const Graph& graph) {
+  int64_t total = 0;
+  for (const Node& node : graph.nodes()) {
+    if (node.op == Op::kConv) total += node.out * (in_channels(graph, node) / node.groups) * node.kernel.area();
+    if (node.op == Op::kLinear) total += node.out * in_channels(graph, node);
+    if (total > kMaxParameters) fail_usage("[nn] {} has more than 2^33 weights", graph.name());
+  }
+}
+
+}  // namespace
+
+template <typename Layer>
+Layer GraphModuleImpl::place(const std::string& name, Layer layer) {
+  torch::nn::Module* parent = this;
+  size_t start = 0;
+  for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', start)) {
+    const std::string part = name.substr(start, dot - start);
+    const auto children = parent->named_children();
+    if (const auto* child = children.find(part)) {
+      parent = child->get();
+    } else {
+      parent = parent->register_module(part, std::make_shared<torch::nn::Module>()).get();
+    }
+    start = dot + 1;
+  }
+  return parent->register_module(name.substr(start), std::move(layer));
+}
+
+void GraphModuleImpl::add_conv(const Node& node, Step& step, WeightInit init) {
+  const int64_t in = in_channels(graph_, node);
+  const torch::ExpandingArray<2> kernel({node.kernel.h, node.kernel.w});
+  torch::Tensor weight;
+  if (node.is_sal()) {
+    ShiftAttentionConvOptions<2> options(in, node.out, kernel);
+    with_window(options, node).taps(node.method.taps).share(node.method.share).init(node.method.init);
+    if (node.bias) fail_usage("[nn] {}: a Shift Attention Layer has no bias", node.name);
+    auto conv = place(node.name, ShiftAttentionConv2d(options));
+    sal_layers_.push_back({node.name, conv.ptr()});
+    weight = conv->weight;
+    step.run = [conv](const Values& values) mutable { return conv->forward(values[0]); };
+  } else {
+    torch::nn::Conv2dOptions options(in, node.out, kernel);
+    options.stride({node.stride.h, node.stride.w})
+        .padding(torch::ExpandingArray<2>({node.padding.h, node.padding.w}))
+        .dilation({node.dilation.h, node.dilation.w})
+        .groups(node.groups)
+        .bias(node.bias);
+    auto conv = place(node.name, torch::nn::Conv2d(options));
+    weight = conv->weight;
+    step.run = [conv](const Values& values) mutable { return conv->forward(values[0]); };
+  }
+  if (init == WeightInit::kFanOut) {
+    torch::nn::init::kaiming_normal_(weight, 0.0, torch::kFanOut, torch::kReLU);
+  }
+}
+
+GraphModuleImpl::GraphModuleImpl(Graph graph, WeightInit init) : graph_(std::move(graph)) {
+  check_size(graph_);
+  build(init);
+}
+
+GraphModuleImpl::~GraphModuleImpl() = default;
+
+void GraphModuleImpl::build(WeightInit init) {
+  std::unordered_map<std::string, size_t> index;
+  for (const Node& node : graph_.nodes()) {
+    Step step;
+    for (const std::string& input : node.inputs) step.inputs.push_back(index.at(input));
+    index[node.name] = steps_.size();
+    switch (node.op) {
+      case Op::kInput:
+        break;  // the value comes from the caller
+      case Op::kConv:
+        add_conv(node, step, init);
+        break;
+      case Op::kBatchNorm: {
+        auto bn = place(node.name, torch::nn::BatchNorm2d(node.shape[0]));
+        step.run = [bn](const Values& values) mutable { return bn->forward(values[0]); };
+        break;
+      }
+      case Op::kLinear: {
+        auto fc =
+            place(node.name,
+                  torch::nn::Linear(torch::nn::LinearOptions(in_channels(graph_, node), node.out).bias(node.bias)));
+        step.run = [fc](const Values& values) mutable { return fc->forward(values[0]); };
+        break;
+      }
+      default:
+        step.run = plain_op(node);
+        break;
+    }
+    steps_.push_back(std::move(step));
+  }
+  output_ = index.at(graph_.output());
+
+  // A value is dropped after its last use: in evaluation the memory is that of the live ones alone.
+  std::vector<bool> needed_later(steps_.size(), false);
+  needed_later[output_] = true;
+  for (size_t i = steps_.size(); i-- > 0;) {
+    for (const size_t input : steps_[i].inputs) {
+      if (!needed_later[input]) steps_[i].last_uses.push_back(input);
+      needed_later[input] = true;
+    }
+  }
+}
+
+torch::Tensor GraphModuleImpl::forward(const torch::Tensor& x) {
+  Values values(steps_.size());
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    if (!step.run) {
+      values[i] = x;
+    } else {
+      Values inputs;
+      inputs.reserve(step.inputs.size());
+      for (const size_t input : step.inputs) inputs.push_back(values[input]);
+      for (const size_t done : step.last_uses) values[done].reset();
+      values[i] = step.run(inputs);
+    }
+  }
+  return values[output_];
+}
+
+void GraphModuleImpl::set_temperature(double temperature) {
+  for (const SalLayer& sal : sal_layers_) sal.layer->set_temperature(temperature);
+}
+
+void GraphModuleImpl::set_mode(AttentionMode mode) {
+  for (const SalLayer& sal : sal_layers_) sal.layer->set_mode(mode);
+}
+
+}  // namespace onetap::nn

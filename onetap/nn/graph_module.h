@@ -1,0 +1,67 @@
+// A LibTorch module that executes a Graph.
+#pragma once
+
+#include "onetap/graph/graph.h"
+#include "onetap/nn/shift_attention_conv.h"
+#include "onetap/nn/torch.h"
+
+#include <string>
+#include <vector>
+
+namespace onetap::nn {
+
+enum class WeightInit {
+  kDefault,  // LibTorch's own: uniform, +-1/sqrt(fan in)
+  kFanOut,   // Kaiming normal over fan-out
+};
+
+class GraphModuleImpl : public torch::nn::Module {
+ public:
+  // Parameters are called as the nodes are, with dots: "layer1.0.conv1.weight".
+  explicit GraphModuleImpl(Graph graph, WeightInit init = WeightInit::kDefault);
+  ~GraphModuleImpl() override;
+
+  // x: [N, C, H, W] to [N, classes].
+  torch::Tensor forward(const torch::Tensor& x);
+
+  // Every Shift Attention Layer of the network, with its node's name, in order.
+  struct SalLayer {
+    std::string name;
+    std::shared_ptr<ShiftAttentionConvBase> layer;
+  };
+  const std::vector<SalLayer>& sal_layers() const { return sal_layers_; }
+  void set_temperature(double temperature);
+  void set_mode(AttentionMode mode);
+
+  const Graph& graph() const { return graph_; }
+
+ private:
+  struct Step;  // one node, ready to run
+  using Values = std::vector<torch::Tensor>;
+
+  void build(WeightInit init);
+  // Creates the containers that a dotted name needs and registers `layer` in the innermost.
+  template <typename Layer>
+  Layer place(const std::string& name, Layer layer);
+  void add_conv(const Node& node, Step& step, WeightInit init);
+
+  Graph graph_;
+  std::vector<Step> steps_;
+  size_t output_ = 0;
+  std::vector<SalLayer> sal_layers_;
+};
+TORCH_MODULE(GraphModule);
+
+// Sets the attention mode for a scope; layers go back to soft afterwards.
+class ModeGuard {
+ public:
+  ModeGuard(GraphModule module, AttentionMode mode) : module_(std::move(module)) { module_->set_mode(mode); }
+  ModeGuard(const ModeGuard&) = delete;
+  ModeGuard& operator=(const ModeGuard&) = delete;
+  ~ModeGuard() { module_->set_mode(AttentionMode::kSoft); }
+
+ private:
+  GraphModule module_;
+};
+
+}  // namespace onetap::nn

@@ -1,0 +1,145 @@
+#include "onetap/nn/shift_attention_conv.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/nn/attention.h"
+
+#include <cmath>
+
+namespace onetap::nn {
+namespace {
+
+template <size_t D>
+int64_t positions(const ShiftAttentionConvOptions<D>& options) {
+  int64_t product = 1;
+  for (const int64_t extent : *options.kernel_size()) product *= extent;
+  return product;
+}
+
+template <size_t D>
+void check(const ShiftAttentionConvOptions<D>& options) {
+  const auto expect = [](bool holds, const char* what, int64_t got) {
+    if (!holds) fail_usage("[shift_attention_conv] expected {}, got {}", what, got);
+  };
+  for (size_t i = 0; i < D; ++i) {
+    expect(options.kernel_size()->at(i) >= 1, "a kernel of at least 1", options.kernel_size()->at(i));
+    expect(options.stride()->at(i) >= 1, "a stride of at least 1", options.stride()->at(i));
+    expect(options.dilation()->at(i) >= 1, "a dilation of at least 1", options.dilation()->at(i));
+    if (options.padding()) {
+      expect((*options.padding())->at(i) >= 0, "a padding of at least 0", (*options.padding())->at(i));
+    }
+  }
+  const int64_t s = positions(options);
+  expect(options.in_channels() >= 1, "at least 1 input channel", options.in_channels());
+  expect(options.out_channels() >= 1, "at least 1 output channel", options.out_channels());
+  expect(s >= 2, "a kernel with more than one position", s);
+  if (options.taps() < 1 || options.taps() > s) {
+    fail_usage("[shift_attention_conv] expected taps in 1..{} (kernel positions), got {}", s, options.taps());
+  }
+  if (options.share() < 1 || options.share() > options.out_channels()) {
+    fail_usage("[shift_attention_conv] expected share in 1..{} (output channels), got {}", options.out_channels(),
+               options.share());
+  }
+  if (options.groups() < 1 || options.in_channels() % options.groups() != 0 ||
+      options.out_channels() % options.groups() != 0) {
+    fail_usage("[shift_attention_conv] expected groups to divide {} inputs and {} outputs, got {}",
+               options.in_channels(), options.out_channels(), options.groups());
+  }
+}
+
+template <size_t D>
+torch::ExpandingArray<D> same_padding(const ShiftAttentionConvOptions<D>& options) {
+  torch::ExpandingArray<D> padding(0);
+  for (size_t i = 0; i < D; ++i) padding->at(i) = options.dilation()->at(i) * (options.kernel_size()->at(i) / 2);
+  return padding;
+}
+
+torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& w, const ShiftAttentionConvOptions<1>& o) {
+  return torch::conv1d(x, w, {}, o.stride(), *o.padding(), o.dilation(), o.groups());
+}
+torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& w, const ShiftAttentionConvOptions<2>& o) {
+  return torch::conv2d(x, w, {}, o.stride(), *o.padding(), o.dilation(), o.groups());
+}
+torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& w, const ShiftAttentionConvOptions<3>& o) {
+  return torch::conv3d(x, w, {}, o.stride(), *o.padding(), o.dilation(), o.groups());
+}
+
+}  // namespace
+
+void ShiftAttentionConvBase::set_temperature(double temperature) {
+  if (!(temperature > 0)) {
+    fail_usage("[shift_attention_conv] expected a temperature above 0, got {}", temperature);
+  }
+  temperature_ = temperature;
+}
+
+torch::Tensor ShiftAttentionConvBase::logits() const {
+  return taps_ == 1 ? attention.unsqueeze(0) : attention;
+}
+
+torch::Tensor ShiftAttentionConvBase::mask() const {
+  torch::Tensor grouped;
+  switch (mode_) {
+    case AttentionMode::kSoft:
+      grouped = soft_attention(logits(), temperature_);
+      break;
+    case AttentionMode::kHard:
+      grouped = hard_mask(logits());
+      break;
+    case AttentionMode::kRound:
+      grouped = rounded_mask(logits(), temperature_);
+      break;
+  }
+  return expand_groups(grouped, share_, weight.size(0)).view(weight.sizes());
+}
+
+void ShiftAttentionConvBase::make_parameters(int64_t out, int64_t in_per_group, at::IntArrayRef kernel, TapInit init) {
+  std::vector<int64_t> shape = {out, in_per_group};
+  int64_t s = 1;
+  for (const int64_t extent : kernel) {
+    shape.push_back(extent);
+    s *= extent;
+  }
+  const int64_t shared = (out + share_ - 1) / share_;
+  weight = register_parameter("weight", torch::empty(shape));
+  attention = register_parameter("attention", taps_ == 1 ? torch::empty({shared, in_per_group, s})
+                                                         : torch::empty({taps_, shared, in_per_group, s}));
+  draw_parameters(init);
+}
+
+void ShiftAttentionConvBase::draw_parameters(TapInit init) {
+  const torch::NoGradGuard no_grad;
+  torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
+  attention.uniform_(0.0, 1.0);
+  if (init == TapInit::kCentre) {
+    const int64_t s = attention.size(-1);
+    attention.select(-1, s / 2).copy_(attention.amax(-1));
+  }
+}
+
+template <size_t D>
+ShiftAttentionConvImpl<D>::ShiftAttentionConvImpl(const ShiftAttentionConvOptions<D>& given) : options(given) {
+  check(options);
+  if (!options.padding()) options.padding(same_padding(options));
+  taps_ = options.taps();
+  share_ = options.share();
+  make_parameters(options.out_channels(), options.in_channels() / options.groups(), options.kernel_size(),
+                  options.init());
+}
+
+template <size_t D>
+torch::Tensor ShiftAttentionConvImpl<D>::forward(const torch::Tensor& x) {
+  return convolve(x, masked_weight(), options);
+}
+
+template <size_t D>
+void ShiftAttentionConvImpl<D>::pretty_print(std::ostream& stream) const {
+  stream << "onetap::nn::ShiftAttentionConv" << D << "d(" << options.in_channels() << ", " << options.out_channels()
+         << ", kernel_size=" << options.kernel_size() << ", stride=" << options.stride() << ", taps=" << taps_
+         << ", share=" << share_ << ")";
+}
+
+template class ShiftAttentionConvImpl<1>;
+template class ShiftAttentionConvImpl<2>;
+template class ShiftAttentionConvImpl<3>;
+
+}  // namespace onetap::nn

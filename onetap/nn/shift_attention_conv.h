@@ -1,0 +1,100 @@
+// Shift Attention Layers: convolutions that learn which taps of every kernel slice to keep.
+//
+//   onetap::nn::ShiftAttentionConv2d conv(onetap::nn::ShiftAttentionConvOptions<2>(16, 32, 3).stride(2));
+//   conv->set_temperature(6.7);        // falls while training goes on
+//   auto y = conv->forward(x);         // soft: every weight scaled by its attention
+//   conv->set_mode(onetap::nn::AttentionMode::kHard);
+//   auto z = conv->forward(x);         // hard: `taps` weights per slice, the rest zero
+#pragma once
+
+#include "onetap/graph/graph.h"
+#include "onetap/nn/torch.h"
+
+#include <optional>
+
+namespace onetap::nn {
+
+enum class AttentionMode {
+  kSoft,   // P = softmax(N / T)
+  kHard,   // ones at the best `taps` positions
+  kRound,  // ones where P > 0.5
+};
+
+// Options in the manner of torch::nn::ConvOptions: kernel, stride, dilation and padding take one number or D.
+template <size_t D>
+struct ShiftAttentionConvOptions {
+  ShiftAttentionConvOptions(int64_t in_channels, int64_t out_channels, torch::ExpandingArray<D> kernel_size)
+      : in_channels_(in_channels), out_channels_(out_channels), kernel_size_(kernel_size) {}
+
+  TORCH_ARG(int64_t, in_channels);
+  TORCH_ARG(int64_t, out_channels);
+  TORCH_ARG(torch::ExpandingArray<D>, kernel_size);
+  TORCH_ARG(torch::ExpandingArray<D>, stride) = 1;
+  TORCH_ARG(torch::ExpandingArray<D>, dilation) = 1;
+  // Unset: dilation * (kernel / 2), "same" for odd kernels and stride 1.
+  TORCH_ARG(std::optional<torch::ExpandingArray<D>>, padding) = std::nullopt;
+  TORCH_ARG(int64_t, groups) = 1;
+  TORCH_ARG(int64_t, taps) = 1;
+  TORCH_ARG(int64_t, share) = 1;
+  TORCH_ARG(TapInit, init) = TapInit::kUniform;
+};
+
+// What every dimension has in common; lets a training loop set the temperature of layers it finds.
+class ShiftAttentionConvBase : public torch::nn::Module {
+ public:
+  // [out, in / groups, kernel...], trained together with the attention.
+  torch::Tensor weight;
+  // [groups of outputs, in / groups, S]; with several taps [taps, groups of outputs, in / groups, S].
+  torch::Tensor attention;
+
+  virtual torch::Tensor forward(const torch::Tensor& x) = 0;
+
+  double temperature() const { return temperature_; }
+  void set_temperature(double temperature);
+  AttentionMode mode() const { return mode_; }
+  void set_mode(AttentionMode mode) { mode_ = mode; }
+
+  int64_t taps() const { return taps_; }
+  int64_t share() const { return share_; }
+
+  // Attention as [taps, G, C, S].
+  torch::Tensor logits() const;
+  // The mask of the present mode and temperature, shaped like `weight`.
+  torch::Tensor mask() const;
+  // weight * mask().
+  torch::Tensor masked_weight() const { return weight * mask(); }
+
+ protected:
+  void make_parameters(int64_t out, int64_t in_per_group, at::IntArrayRef kernel, TapInit init);
+  void draw_parameters(TapInit init);
+
+  int64_t taps_ = 1;
+  int64_t share_ = 1;
+
+ private:
+  double temperature_ = 1.0;
+  AttentionMode mode_ = AttentionMode::kSoft;
+};
+
+template <size_t D>
+class ShiftAttentionConvImpl : public ShiftAttentionConvBase {
+ public:
+  // Throws onetap::Error for taps > S, share > out, groups that do not divide, a kernel of one position.
+  explicit ShiftAttentionConvImpl(const ShiftAttentionConvOptions<D>& options);
+
+  // Draws weight as torch::nn::Conv does and attention uniformly in [0, 1), from LibTorch's generator.
+  void reset_parameters() { draw_parameters(options.init()); }
+  torch::Tensor forward(const torch::Tensor& x) override;
+  void pretty_print(std::ostream& stream) const override;
+
+  ShiftAttentionConvOptions<D> options;
+};
+
+using ShiftAttentionConv1dImpl = ShiftAttentionConvImpl<1>;
+using ShiftAttentionConv2dImpl = ShiftAttentionConvImpl<2>;
+using ShiftAttentionConv3dImpl = ShiftAttentionConvImpl<3>;
+TORCH_MODULE(ShiftAttentionConv1d);
+TORCH_MODULE(ShiftAttentionConv2d);
+TORCH_MODULE(ShiftAttentionConv3d);
+
+}  // namespace onetap::nn

@@ -1,0 +1,125 @@
+// The table of everything a recipe can say.
+#include "onetap/recipe/recipe.h"
+
+#include <algorithm>
+
+namespace onetap {
+namespace {
+
+constexpr double kBig = 1e9;
+
+RecipeField text(const char* key, const char* group, const char* help, RecipeMember member,
+                 std::vector<std::string> choices = {}) {
+  return {key, group, help, member, 0, 0, std::move(choices), false};
+}
+
+RecipeField number(const char* key, const char* group, const char* help, RecipeMember member, double low, double high) {
+  return {key, group, help, member, low, high, {}, false};
+}
+
+RecipeField toggle(const char* key, const char* group, const char* help, bool Recipe::*member) {
+  return {key, group, help, member, 0, 1, {}, false};
+}
+
+RecipeField free_on_resume(RecipeField field) {
+  field.may_change_on_resume = true;
+  return field;
+}
+
+}  // namespace
+
+const std::vector<RecipeField>& recipe_fields() {
+  constexpr const char *kNetwork = "Network", *kMethod = "Method", *kData = "Data", *kOptimiser = "Optimisation",
+                       *kRun = "Run";
+  using R = Recipe;
+  static const std::vector<RecipeField> fields = {
+      text("arch", kNetwork, "architecture of the zoo ('onetap nets') or path to a network text file", &R::arch),
+      number("width", kNetwork, "channels of the first stage (default: the architecture's own)", &R::width, 1, 65536),
+      number("kernel", kNetwork, "kernel size of the k x k convolutions, 3 or 5 (default 3)", &R::kernel, 3, 5),
+      text("shortcut", kNetwork, "shortcut where shapes change: A subsamples and zero-pads, B is a 1x1 convolution",
+           &R::shortcut, {"A", "B"}),
+      number("image_size", kNetwork, "side of the square images (default: the data's, else the architecture's)",
+             &R::image_size, 8, 4096),
+      text("weight_init", kNetwork, "convolution weights: LibTorch's default or Kaiming normal over fan-out",
+           &R::weight_init, {"default", "fan-out"}),
+
+      text("method", kMethod, "train dense convolutions (conv) or Shift Attention Layers (sal)", &R::method,
+           {"conv", "sal"}),
+      number("taps", kMethod, "weights kept per kernel slice", &R::taps, 1, 4096),
+      number("share", kMethod, "consecutive outputs that share one set of tap positions", &R::share, 1, kBig),
+      text("tap_init", kMethod, "start of the attention logits", &R::tap_init, {"uniform", "centre"}),
+      text("layers", kMethod,
+           "convolutions the method applies to: globs separated by commas, '!' excludes (default: every k x k "
+           "convolution but the first)",
+           &R::layers),
+      text("binarize", kMethod, "how the hard network is made: best tap (hard) or P > 0.5 (round)", &R::binarize,
+           {"hard", "round"}),
+      number("t0", kMethod, "temperature at the first step", &R::t0, 1e-6, 1e6),
+      number("t1", kMethod, "temperature after the last step", &R::t1, 1e-6, 1e6),
+      number("alpha", kMethod, "pin the factor per step instead of deriving it from t0, t1 and the steps", &R::alpha,
+             1e-6, 1),
+      number("t_floor", kMethod, "the temperature never falls below this", &R::t_floor, 0, 1e6),
+
+      text("data", kData, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR", &R::data),
+      text("augment", kData, "none, crop (pad, crop, flip), resized-crop (random area), or auto for the data's usual",
+           &R::augment, {"auto", "none", "crop", "resized-crop"}),
+      number("pad", kData, "padding of the crop augmentation, in pixels", &R::pad, 0, 64),
+      toggle("flip", kData, "flip training images at random", &R::flip),
+
+      number("epochs", kOptimiser, "passes over the training set", &R::epochs, 1, 1e6),
+      number("batch_size", kOptimiser, "images per step; the last, smaller batch is kept", &R::batch_size, 1, 1e6),
+      number("lr", kOptimiser, "learning rate", &R::lr, 0, 1e6),
+      text("schedule", kOptimiser, "learning rate over time: step or cosine", &R::schedule, {"step", "cosine"}),
+      number("lr_every", kOptimiser, "step schedule: epochs between drops (default: a third of the epochs)",
+             &R::lr_every, 1, 1e6),
+      number("lr_factor", kOptimiser, "step schedule: factor of a drop", &R::lr_factor, 0, 1),
+      number("lr_final", kOptimiser, "cosine schedule: learning rate at the end", &R::lr_final, 0, 1e6),
+      number("warmup_epochs", kOptimiser, "linear warm-up from 0, in epochs", &R::warmup_epochs, 0, 1e6),
+      number("momentum", kOptimiser, "momentum of SGD", &R::momentum, 0, 0.9999),
+      toggle("nesterov", kOptimiser, "Nesterov momentum", &R::nesterov),
+      toggle("restart_momentum", kOptimiser, "momentum starts at zero every epoch, as in the authors' loop",
+             &R::restart_momentum),
+      number("weight_decay", kOptimiser, "on every parameter, attention logits included", &R::weight_decay, 0, 1),
+      number("label_smoothing", kOptimiser, "share of the target spread over all classes", &R::label_smoothing, 0,
+             0.99),
+
+      number("seed", kRun, "of weights, order and augmentation", &R::seed, 0, 9.2e18),
+      free_on_resume(number("threads", kRun,
+                            "CPU threads; 0 means all that this process may use. Bit-identical results need the "
+                            "same number",
+                            &R::threads, 0, 1024)),
+      free_on_resume(number("workers", kRun, "threads that prepare batches; the result does not depend on it",
+                            &R::workers, 1, 256)),
+      free_on_resume(text("device", kRun, "auto, cpu, cuda or cuda:N", &R::device)),
+      number("eval_every", kRun, "epochs between tests (the last epoch is always tested)", &R::eval_every, 1, 1e6),
+      free_on_resume(number("checkpoint_steps", kRun,
+                            "also write a checkpoint every so many steps; 0 means at the end of epochs only",
+                            &R::checkpoint_steps, 0, 1e9)),
+      free_on_resume(number("keep_checkpoints", kRun, "newest checkpoints to keep, beside the best one",
+                            &R::keep_checkpoints, 1, 1e6)),
+  };
+  return fields;
+}
+
+const RecipeField* find_recipe_field(std::string_view key) {
+  const auto& fields = recipe_fields();
+  const auto found =
+      std::find_if(fields.begin(), fields.end(), [&](const RecipeField& field) { return key == field.key; });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+std::string RecipeField::flag() const {
+  std::string name = std::string("--") + key;
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+const char* RecipeField::value_name() const {
+  if (std::holds_alternative<bool Recipe::*>(member)) return "";
+  if (std::holds_alternative<std::string Recipe::*>(member)) return "TEXT";
+  if (std::holds_alternative<double Recipe::*>(member)) return "X";
+  if (std::holds_alternative<std::optional<double> Recipe::*>(member)) return "X";
+  return "N";
+}
+
+}  // namespace onetap

@@ -1,0 +1,163 @@
+#include "onetap/recipe/recipe.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/text.h"
+#include "onetap/graph/method.h"
+#include "onetap/graph/text.h"
+#include "onetap/graph/zoo/zoo.h"
+
+#include <cmath>
+#include <type_traits>
+
+namespace onetap {
+namespace {
+
+std::string range_text(const RecipeField& field) {
+  return field.high >= 1e9 ? fmt::format("of at least {}", field.low) : fmt::format("in {}..{}", field.low, field.high);
+}
+
+void check_number(const RecipeField& field, double value, std::string_view where) {
+  if (!(value >= field.low && value <= field.high)) {
+    fail_usage("[recipe] expected {} {}, got {}", where, range_text(field), value);
+  }
+}
+
+void check_choice(const RecipeField& field, const std::string& value, std::string_view where) {
+  if (field.choices.empty()) return;
+  for (const std::string& choice : field.choices) {
+    if (value == choice) return;
+  }
+  fail_usage("[recipe] expected {} to be {}, got '{}'{}", where, join(field.choices, ", "), value,
+             did_you_mean(value, field.choices));
+}
+
+template <typename T>
+T parse_number(const RecipeField& field, std::string_view text, std::string_view where) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const auto value = parse_double(text);
+    if (!value || !std::isfinite(*value)) fail_usage("[recipe] expected a number for {}, got '{}'", where, text);
+    check_number(field, *value, where);
+    return *value;
+  } else {
+    const auto value = parse_int(text);
+    if (!value) fail_usage("[recipe] expected a whole number for {}, got '{}'", where, text);
+    check_number(field, static_cast<double>(*value), where);
+    return static_cast<T>(*value);
+  }
+}
+
+template <typename T>
+struct Unwrap {
+  using Type = T;
+  static constexpr bool kOptional = false;
+};
+template <typename T>
+struct Unwrap<std::optional<T>> {
+  using Type = T;
+  static constexpr bool kOptional = true;
+};
+
+void check_together(const Recipe& recipe) {
+  if (recipe.nesterov && recipe.momentum <= 0) fail_usage("[recipe] nesterov needs a momentum above 0");
+  if (recipe.t1 > recipe.t0) {
+    fail_usage("[recipe] expected t1 to be at most t0 = {} (the temperature falls), got {}", recipe.t0, recipe.t1);
+  }
+  if (recipe.warmup_epochs > static_cast<double>(recipe.epochs)) {
+    fail_usage("[recipe] expected warmup_epochs of at most {} epochs, got {}", recipe.epochs, recipe.warmup_epochs);
+  }
+}
+
+}  // namespace
+
+bool Recipe::operator==(const Recipe& other) const {
+  for (const RecipeField& field : recipe_fields()) {
+    if (recipe_field_text(*this, field) != recipe_field_text(other, field)) return false;
+  }
+  return true;
+}
+
+void set_recipe_field(Recipe& recipe, const RecipeField& field, std::string_view text, std::string_view where) {
+  std::visit(
+      [&](auto member) {
+        auto& value = recipe.*member;
+        using Value = std::remove_reference_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, std::string>) {
+          check_choice(field, std::string(text), where);
+          value = std::string(text);
+        } else if constexpr (std::is_same_v<Value, bool>) {
+          if (text != "true" && text != "false")
+            fail_usage("[recipe] expected true or false for {}, got '{}'", where, text);
+          value = text == "true";
+        } else {
+          value = parse_number<typename Unwrap<Value>::Type>(field, text, where);
+        }
+      },
+      field.member);
+}
+
+std::string recipe_field_text(const Recipe& recipe, const RecipeField& field) {
+  return std::visit(
+      [&](auto member) -> std::string {
+        const auto& value = recipe.*member;
+        using Value = std::remove_const_t<std::remove_reference_t<decltype(value)>>;
+        if constexpr (Unwrap<Value>::kOptional) {
+          return value ? fmt::format("{}", *value) : std::string();
+        } else {
+          return fmt::format("{}", value);
+        }
+      },
+      field.member);
+}
+
+void check_recipe(const Recipe& recipe) {
+  // Every field once more through its own reader: a recipe filled in by C++ code gets the same checks.
+  Recipe copy;
+  for (const RecipeField& field : recipe_fields()) {
+    const std::string text = recipe_field_text(recipe, field);
+    const bool is_text = std::holds_alternative<std::string Recipe::*>(field.member);
+    if (is_text || !text.empty()) set_recipe_field(copy, field, text, field.key);
+  }
+  check_together(recipe);
+}
+
+Method recipe_method(const Recipe& recipe) {
+  Method method;
+  if (recipe.method == "conv") return method;
+  method.kind = Method::Kind::kSal;
+  method.taps = recipe.taps;
+  method.share = recipe.share;
+  method.init = recipe.tap_init == "centre" ? TapInit::kCentre : TapInit::kUniform;
+  return method;
+}
+
+bool is_network_file(const std::string& arch) {
+  const auto ends_with = [&](std::string_view end) {
+    return arch.size() > end.size() && std::string_view(arch).substr(arch.size() - end.size()) == end;
+  };
+  return arch.find('/') != std::string::npos || ends_with(".txt") || ends_with(".net");
+}
+
+Graph recipe_network(const Recipe& recipe, int64_t classes, int64_t image_size) {
+  if (is_network_file(recipe.arch)) {
+    Graph graph = read_network(recipe.arch);
+    graph.check_classifier(classes);
+    // A file may give methods node by node. They stand, unless the recipe asks for dense or names layers.
+    bool has_methods = false;
+    for (const Node& node : graph.nodes()) has_methods = has_methods || node.is_sal();
+    if (!has_methods || !recipe.layers.empty() || recipe.method == "conv")
+      apply_method(graph, recipe_method(recipe), recipe.layers);
+    return graph;
+  }
+  NetSpec spec;
+  spec.arch = recipe.arch;
+  spec.width = recipe.width;
+  spec.kernel = recipe.kernel;
+  spec.shortcut = recipe.shortcut.empty() ? '?' : recipe.shortcut[0];
+  spec.classes = classes;
+  if (image_size > 0) spec.image = Shape{3, image_size, image_size};
+  Graph graph = build_network(spec);
+  apply_method(graph, recipe_method(recipe), recipe.layers);
+  return graph;
+}
+
+}  // namespace onetap

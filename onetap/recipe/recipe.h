@@ -1,0 +1,122 @@
+// A recipe: everything that decides how a run goes, as one flat set of named values.
+//
+// The table of fields in recipe.cpp is the only place that knows them all; the TOML reader and writer, the
+// command line, the checks and the docs walk it.
+#pragma once
+
+#include "onetap/graph/graph.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace onetap {
+
+struct Recipe {
+  // Network.
+  std::string arch = "resnet20";
+  std::optional<int64_t> width;
+  std::optional<int64_t> kernel;
+  std::string shortcut = "B";
+  std::optional<int64_t> image_size;
+  std::string weight_init = "default";
+
+  // Method.
+  std::string method = "sal";
+  int64_t taps = 1;
+  int64_t share = 1;
+  std::string tap_init = "uniform";
+  std::string layers;
+  std::string binarize = "hard";
+  double t0 = 6.7;
+  double t1 = 0.02;
+  std::optional<double> alpha;
+  double t_floor = 0;
+
+  // Data.
+  std::string data = "shapes";
+  std::string augment = "auto";
+  int64_t pad = 4;
+  bool flip = true;
+
+  // Optimisation.
+  int64_t epochs = 300;
+  int64_t batch_size = 128;
+  double lr = 0.1;
+  std::string schedule = "step";
+  std::optional<int64_t> lr_every;
+  double lr_factor = 0.1;
+  double lr_final = 0;
+  double warmup_epochs = 0;
+  double momentum = 0.9;
+  bool nesterov = false;
+  bool restart_momentum = false;
+  double weight_decay = 5e-4;
+  double label_smoothing = 0;
+
+  // Run.
+  uint64_t seed = 0;
+  int64_t threads = 0;
+  int64_t workers = 1;
+  std::string device = "auto";
+  int64_t eval_every = 1;
+  int64_t checkpoint_steps = 0;
+  int64_t keep_checkpoints = 2;
+
+  bool operator==(const Recipe& other) const;
+};
+
+using RecipeMember = std::variant<std::string Recipe::*, int64_t Recipe::*, uint64_t Recipe::*, double Recipe::*,
+                                  bool Recipe::*, std::optional<int64_t> Recipe::*, std::optional<double> Recipe::*>;
+
+struct RecipeField {
+  const char* key;    // in TOML; the flag is the same with dashes
+  const char* group;  // heading in help texts
+  const char* help;
+  RecipeMember member;
+  double low = 0, high = 0;           // allowed range of a number, both ends included
+  std::vector<std::string> choices;   // allowed words; empty for any text
+  bool may_change_on_resume = false;  // does not alter what is computed
+
+  std::string flag() const;        // "--batch-size"
+  const char* value_name() const;  // "N", "X", "TEXT" or "" for a switch
+};
+
+const std::vector<RecipeField>& recipe_fields();
+const RecipeField* find_recipe_field(std::string_view key);
+
+// Sets one field from text; kUsage naming `where` if the text does not fit the field.
+void set_recipe_field(Recipe& recipe, const RecipeField& field, std::string_view text, std::string_view where);
+
+// The field as text, or "" for an optional one that is not set.
+std::string recipe_field_text(const Recipe& recipe, const RecipeField& field);
+
+// Keys of `text` over `recipe`; returns the keys it sets. kUsage with line and, for an unknown key, the nearest
+// known one. A table [provenance] is passed over: it records where a resolved recipe came from.
+std::vector<std::string> apply_recipe_text(Recipe& recipe, std::string_view text, std::string_view label);
+Recipe read_recipe(const std::filesystem::path& path);
+
+// One line a field, grouped, such that apply_recipe_text gives the same recipe back.
+std::string recipe_text(const Recipe& recipe);
+
+// A string as TOML writes it, quotes and escapes included.
+std::string toml_string(std::string_view text);
+
+// Checks ranges, choices and what only makes sense together; kUsage otherwise.
+void check_recipe(const Recipe& recipe);
+
+// What the recipe says about the method, as the graph stores it.
+Method recipe_method(const Recipe& recipe);
+
+// The network the recipe names (zoo or text file) for this many classes, with the method applied.
+// Zoo networks take `image_size` (0: the recipe's or the architecture's own).
+Graph recipe_network(const Recipe& recipe, int64_t classes, int64_t image_size);
+
+// True if `arch` is a path to a network text file rather than a name of the zoo.
+bool is_network_file(const std::string& arch);
+
+}  // namespace onetap

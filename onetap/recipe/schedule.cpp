@@ -1,0 +1,35 @@
+#include "onetap/recipe/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace onetap {
+
+Schedule::Schedule(const Recipe& recipe, int64_t steps_per_epoch)
+    : recipe_(recipe),
+      steps_per_epoch_(steps_per_epoch),
+      total_steps_(steps_per_epoch * recipe.epochs),
+      alpha_(recipe.alpha.value_or(
+          std::pow(recipe.t1 / recipe.t0, 1.0 / static_cast<double>(std::max<int64_t>(total_steps_, 1))))) {}
+
+double Schedule::learning_rate(int64_t step) const {
+  const double warmup_steps = recipe_.warmup_epochs * static_cast<double>(steps_per_epoch_);
+  if (static_cast<double>(step) < warmup_steps) {
+    return recipe_.lr * (static_cast<double>(step) + 1.0) / (warmup_steps + 1.0);
+  }
+  if (recipe_.schedule == "cosine") {
+    constexpr double kPi = 3.14159265358979323846;
+    const double done =
+        (static_cast<double>(step) - warmup_steps) / std::max(1.0, static_cast<double>(total_steps_) - warmup_steps);
+    return recipe_.lr_final + (recipe_.lr - recipe_.lr_final) * 0.5 * (1.0 + std::cos(kPi * done));
+  }
+  const int64_t every = recipe_.lr_every.value_or(std::max<int64_t>(1, (recipe_.epochs + 2) / 3));
+  const int64_t drops = step / steps_per_epoch_ / every;
+  return recipe_.lr * std::pow(recipe_.lr_factor, static_cast<double>(drops));
+}
+
+double Schedule::temperature(int64_t step) const {
+  return std::max(recipe_.t_floor, recipe_.t0 * std::pow(alpha_, static_cast<double>(step)));
+}
+
+}  // namespace onetap

@@ -1,0 +1,67 @@
+// Checkpoints: directories that are written aside, synced and renamed, so that each is whole or not there.
+//
+//   checkpoints/step-000000391/model.safetensors      parameters and buffers
+//                              optimizer.safetensors  momentum
+//                              state.json             where the run stands
+//   checkpoints/last, checkpoints/best                links to the newest and to the best one
+#pragma once
+
+#include "onetap/nn/graph_module.h"
+#include "onetap/train/sgd.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace onetap {
+
+// Everything beside tensors that a run must remember; random numbers need no memory (see random.h).
+struct RunState {
+  int64_t step = 0;          // optimiser steps done
+  bool epoch_logged = true;  // at the end of an epoch: its test and metrics are done too
+  double loss_sum = 0;       // of the present epoch so far
+  int64_t right = 0;
+  int64_t seen = 0;
+  double temperature = 1;  // of the soft network at this step
+  double wall_s = 0;
+  uint64_t metrics_bytes = 0;
+  double best_accuracy = -1;
+  int64_t best_step = -1;
+
+  std::string json() const;
+  static RunState parse(const std::string& text, const std::string& label);
+};
+
+struct Checkpoint {
+  std::filesystem::path path;
+  RunState state;
+};
+
+class CheckpointFolder {
+ public:
+  explicit CheckpointFolder(std::filesystem::path directory) : directory_(std::move(directory)) {}
+
+  // Complete checkpoints, newest first; unreadable ones are reported to `notice` and left out.
+  std::vector<Checkpoint> list(const std::function<void(const std::string&)>& notice = {}) const;
+
+  // The one that "last", "best" or a step number names; kData if there is none.
+  Checkpoint find(const std::string& which) const;
+
+  // Writes one, points the links at it, and removes all but the newest `keep` and the best.
+  std::filesystem::path write(const RunState& state, const nn::GraphModule& module, const Sgd& sgd, int64_t keep) const;
+
+  // Reads tensors; kData if they do not fit the module. `sgd` may be null.
+  static void load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd* sgd);
+
+  const std::filesystem::path& directory() const { return directory_; }
+
+ private:
+  void prune(const RunState& state, int64_t keep) const;
+
+  std::filesystem::path directory_;
+};
+
+}  // namespace onetap

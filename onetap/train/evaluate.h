@@ -1,0 +1,34 @@
+// Accuracy and loss of a network on a test set, soft and hard.
+#pragma once
+
+#include "onetap/nn/graph_module.h"
+#include "onetap/train/loader.h"
+
+#include <functional>
+#include <optional>
+
+namespace onetap {
+
+struct Score {
+  double accuracy = 0;  // share of right answers, 0..1
+  double loss = 0;      // mean cross-entropy
+};
+
+struct EvalResult {
+  Score soft;  // at the present temperature
+  Score hard;  // equal to soft for a network without Shift Attention Layers
+  int64_t images = 0;
+};
+
+struct EvalOptions {
+  StreamOptions stream;
+  nn::AttentionMode hard_mode = nn::AttentionMode::kHard;
+  torch::Device device = torch::kCPU;
+  // Called after every batch with the images done; returning false stops early.
+  std::function<bool(int64_t)> progress;
+};
+
+// Nothing if `progress` stopped it. The module is left in training mode and soft.
+std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data, const EvalOptions& options);
+
+}  // namespace onetap

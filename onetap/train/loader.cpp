@@ -1,0 +1,96 @@
+#include "onetap/train/loader.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace onetap {
+
+BatchStream::BatchStream(const Dataset& data, const StreamOptions& options)
+    : data_(data),
+      options_(options),
+      batches_(batch_count(data.size(), options.batch_size)),
+      to_prepare_(options.first_batch),
+      to_deliver_(options.first_batch) {
+  const auto size = static_cast<uint32_t>(data.size());
+  if (options.train) {
+    order_ = permutation(size, Random(options.seed, Purpose::kShuffle, static_cast<uint32_t>(options.epoch)));
+  } else {
+    order_.resize(size);
+    std::iota(order_.begin(), order_.end(), 0u);
+  }
+  for (int64_t i = 0; i < std::max<int64_t>(1, options.workers); ++i) threads_.emplace_back([this] { work(); });
+}
+
+BatchStream::~BatchStream() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void BatchStream::work() {
+  const int64_t ahead = static_cast<int64_t>(options_.workers) + 2;
+  for (;;) {
+    int64_t number = 0;
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait(lock, [&] { return stop_ || to_prepare_ >= batches_ || to_prepare_ < to_deliver_ + ahead; });
+      if (stop_ || to_prepare_ >= batches_) return;
+      number = to_prepare_++;
+    }
+    Ready ready;
+    try {
+      ready.batch = prepare(number);
+    } catch (...) {
+      ready.error = std::current_exception();
+    }
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ready_.emplace(number, std::move(ready));
+    }
+    changed_.notify_all();
+  }
+}
+
+Batch BatchStream::prepare(int64_t number) const {
+  const int64_t first = number * options_.batch_size;
+  const int64_t count = std::min(options_.batch_size, data_.size() - first);
+  const View& view = options_.view;
+  Batch batch;
+  batch.images = torch::empty({count, 3, view.size, view.size}, torch::kFloat32);
+  batch.labels = torch::empty({count}, torch::kInt64);
+  float* pixels = batch.images.data_ptr<float>();
+  int64_t* labels = batch.labels.data_ptr<int64_t>();
+  Image image;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t index = order_[static_cast<size_t>(first + i)];
+    data_.read(index, image);
+    labels[i] = data_.label(index);
+    float* out = pixels + i * view.floats();
+    if (options_.train) {
+      const Random random(options_.seed, Purpose::kAugment, static_cast<uint32_t>(options_.epoch), index);
+      train_view(image, view, options_.augment, random, out);
+    } else {
+      test_view(image, view, out);
+    }
+  }
+  return batch;
+}
+
+bool BatchStream::next(Batch& batch) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (to_deliver_ >= batches_) return false;
+  changed_.wait(lock, [&] { return ready_.count(to_deliver_) != 0; });
+  Ready ready = std::move(ready_.at(to_deliver_));
+  ready_.erase(to_deliver_);
+  ++to_deliver_;
+  lock.unlock();
+  changed_.notify_all();
+  if (ready.error) std::rethrow_exception(ready.error);
+  batch = std::move(ready.batch);
+  return true;
+}
+
+}  // namespace onetap

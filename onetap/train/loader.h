@@ -1,0 +1,72 @@
+// One pass over a data set as batches of tensors, prepared ahead by worker threads.
+//
+// What a batch holds depends on (seed, epoch, batch number) alone: not on the number of workers, and not on
+// whether the pass began at its first batch or, after a resume, somewhere inside.
+#pragma once
+
+#include "onetap/data/dataset.h"
+#include "onetap/data/transform.h"
+#include "onetap/nn/torch.h"
+
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace onetap {
+
+struct Batch {
+  torch::Tensor images;  // [N, 3, size, size] float
+  torch::Tensor labels;  // [N] int64
+};
+
+struct StreamOptions {
+  View view;
+  int64_t batch_size = 128;
+  int64_t workers = 1;
+
+  bool train = false;  // shuffled and augmented; else in order, test view
+  AugmentOptions augment;
+  uint64_t seed = 0;
+  int64_t epoch = 0;
+  int64_t first_batch = 0;
+};
+
+class BatchStream {
+ public:
+  BatchStream(const Dataset& data, const StreamOptions& options);
+  BatchStream(const BatchStream&) = delete;
+  BatchStream& operator=(const BatchStream&) = delete;
+  ~BatchStream();
+
+  // The next batch, or false at the end. What a worker threw (an image that does not decode) is thrown here.
+  bool next(Batch& batch);
+
+  static int64_t batch_count(int64_t images, int64_t batch_size) { return (images + batch_size - 1) / batch_size; }
+
+ private:
+  struct Ready {
+    Batch batch;
+    std::exception_ptr error;
+  };
+
+  void work();
+  Batch prepare(int64_t number) const;
+
+  const Dataset& data_;
+  const StreamOptions options_;
+  const int64_t batches_;
+  std::vector<uint32_t> order_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<int64_t, Ready> ready_;
+  int64_t to_prepare_;
+  int64_t to_deliver_;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace onetap

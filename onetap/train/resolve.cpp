@@ -1,0 +1,101 @@
+#include "onetap/train/resolve.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/text.h"
+#include "onetap/data/source.h"
+#include "onetap/graph/zoo/zoo.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sched.h>
+
+namespace fs = std::filesystem;
+
+namespace onetap {
+namespace {
+
+// CPUs by the cgroup's quota (containers), or 0 where there is no limit.
+int64_t cgroup_cpus() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  int64_t period = 0;
+  if (!(file >> quota >> period) || period <= 0) return 0;
+  const auto allowed = parse_int(quota);
+  return allowed ? std::max<int64_t>(1, (*allowed + period - 1) / period) : 0;
+}
+
+}  // namespace
+
+std::string absolute_data_spec(const std::string& text) {
+  const DataSpec spec = parse_data_spec(text);
+  if (spec.kind == "shapes") return text;
+  const fs::path directory = spec.argument.empty() ? data_cache_directory() : fs::path(spec.argument);
+  return spec.kind + ":" + fs::absolute(directory).lexically_normal().string();
+}
+
+std::string absolute_arch(const std::string& arch) {
+  return is_network_file(arch) ? fs::absolute(arch).lexically_normal().string() : arch;
+}
+
+Recipe resolve_recipe(Recipe recipe, const DataSource& source) {
+  recipe.data = absolute_data_spec(recipe.data);
+  recipe.arch = absolute_arch(recipe.arch);
+  if (!is_network_file(recipe.arch)) {
+    const ZooEntry& entry = find_architecture(recipe.arch);
+    if (!recipe.width) recipe.width = entry.default_width;
+    if (!recipe.kernel) recipe.kernel = 3;
+    if (!recipe.image_size) recipe.image_size = source.image_size > 0 ? source.image_size : entry.default_image[1];
+  }
+  if (recipe.augment == "auto") recipe.augment = source.image_size > 0 ? "crop" : "resized-crop";
+  if (!recipe.lr_every) recipe.lr_every = std::max<int64_t>(1, (recipe.epochs + 2) / 3);
+  if (recipe.threads == 0) recipe.threads = available_cpus();
+  return recipe;
+}
+
+void check_network(const Graph& graph, const DataSource& source) {
+  const auto classes = static_cast<int64_t>(source.classes.size());
+  graph.check_classifier(classes);
+  const Shape& image = graph.input().shape;
+  if (image.size() != 3 || image[0] != 3 || image[1] != image[2]) {
+    fail_usage("[train] expected a network for square colour images 3xSxS, got input {}", shape_text(image));
+  }
+}
+
+View recipe_view(const Graph& graph, const DataSource& source) {
+  View view;
+  view.size = graph.input().shape[1];
+  view.normalisation = source.normalisation;
+  return view;
+}
+
+AugmentOptions recipe_augment(const Recipe& recipe) {
+  AugmentOptions options;
+  options.pad = recipe.pad;
+  options.flip = recipe.flip;
+  options.kind = recipe.augment == "crop"           ? Augment::kPadCrop
+                 : recipe.augment == "resized-crop" ? Augment::kResizedCrop
+                                                    : Augment::kNone;
+  return options;
+}
+
+int64_t available_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int64_t count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  if (const int64_t quota = cgroup_cpus(); quota > 0) count = std::min(count, quota);
+  return std::max<int64_t>(1, count);
+}
+
+torch::Device parse_device(const std::string& text) {
+  if (text == "cpu") return torch::kCPU;
+  if (text == "auto") return torch::cuda::is_available() ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
+  const bool is_cuda = text == "cuda" || text.rfind("cuda:", 0) == 0;
+  const auto index = text.size() > 5 ? parse_int(std::string_view(text).substr(5)) : std::optional<int64_t>(0);
+  if (!is_cuda || !index || *index < 0) fail_usage("[train] expected device auto, cpu, cuda or cuda:N, got '{}'", text);
+  const auto present = static_cast<int64_t>(torch::cuda::device_count());
+  if (*index >= present) fail_usage("[train] expected a device below {} CUDA device(s), got '{}'", present, text);
+  return torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(*index));
+}
+
+}  // namespace onetap

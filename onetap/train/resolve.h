@@ -1,0 +1,35 @@
+// From what a user wrote to a recipe with nothing left open.
+#pragma once
+
+#include "onetap/data/dataset.h"
+#include "onetap/data/transform.h"
+#include "onetap/graph/graph.h"
+#include "onetap/nn/torch.h"
+#include "onetap/recipe/recipe.h"
+
+#include <string>
+
+namespace onetap {
+
+// The data set's path made absolute, so that a run resumes from any directory; "shapes" stays as it is.
+std::string absolute_data_spec(const std::string& spec);
+// A network file's path made absolute; a zoo name stays as it is.
+std::string absolute_arch(const std::string& arch);
+
+// Fills every default that depends on data, architecture or machine.
+Recipe resolve_recipe(Recipe recipe, const DataSource& source);
+
+// kUsage if the network does not take this data's images or classes.
+void check_network(const Graph& graph, const DataSource& source);
+
+// The views a resolved recipe asks for. The network decides the size.
+View recipe_view(const Graph& graph, const DataSource& source);
+AugmentOptions recipe_augment(const Recipe& recipe);
+
+// CPUs this process may use: affinity and cgroup limits respected.
+int64_t available_cpus();
+
+// "auto", "cpu", "cuda", "cuda:1"; kUsage for a device that is not there.
+torch::Device parse_device(const std::string& text);
+
+}  // namespace onetap

@@ -1,0 +1,106 @@
+#include "onetap/train/run_directory.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/graph/text.h"
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace onetap {
+namespace {
+
+// What a writer killed during create() may have left: such a directory counts as new.
+bool is_leftover(const std::string& name) {
+  const auto ends_with = [&](std::string_view end) {
+    return name.size() >= end.size() && std::string_view(name).substr(name.size() - end.size()) == end;
+  };
+  return name == ".lock" || name == "network.txt" || ends_with(".tmp");
+}
+
+void remove_temporaries(const fs::path& root) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root, error)) {
+    std::error_code ignored;
+    if (entry.path().extension() == ".tmp") fs::remove(entry.path(), ignored);
+  }
+}
+
+// kUsage unless a new run may be made here.
+void check_free(const fs::path& root) {
+  std::error_code error;
+  if (fs::exists(root, error) && !fs::is_directory(root, error)) {
+    fail_usage("[run] expected a directory for the run, got a file ({})", root.string());
+  }
+  if (RunFiles(root).holds_run()) {
+    fail_usage("[run] {} holds a run already: --resume goes on with it, another --out starts a new one", root.string());
+  }
+  for (const auto& entry : fs::directory_iterator(root, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!is_leftover(name)) {
+      fail_usage("[run] expected a new or empty directory, got {} with '{}' in it", root.string(), name);
+    }
+  }
+}
+
+std::string provenance_text(const Provenance& provenance) {
+  std::string text = "\n[provenance]\n";
+  for (const auto& [key, value] : provenance) text += fmt::format("{} = {}\n", key, toml_string(value));
+  return text;
+}
+
+}  // namespace
+
+bool RunFiles::holds_run() const {
+  std::error_code error;
+  return fs::exists(config(), error);
+}
+
+Recipe RunFiles::read_config() const {
+  if (!holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", root.string());
+  return read_recipe(config());
+}
+
+Graph RunFiles::read_graph() const {
+  return read_network(network());
+}
+
+RunDirectory::RunDirectory(const fs::path& root) : files_(root), lock_(std::make_unique<DirectoryLock>(root)) {}
+
+RunDirectory RunDirectory::create(const fs::path& root, const Recipe& resolved, const Graph& graph,
+                                  const Provenance& provenance) {
+  check_free(root);
+  std::error_code error;
+  const bool is_new = !fs::exists(root, error);
+  try {
+    make_directories(root);
+    if (::access(root.c_str(), W_OK) != 0) fail("[file] cannot write in {}: {}", root.string(), std::strerror(errno));
+  } catch (const Error& problem) {
+    fail_usage("{} (expected a place for the run's files)", problem.what());
+  }
+  RunDirectory run(root);
+  check_free(root);  // once more under the lock: another process may have come and gone in between
+  try {
+    remove_temporaries(root);
+    write_file_atomic(run.files_.network(), network_text(graph));
+    // Last: with config.toml in place the directory is a run.
+    write_file_atomic(run.files_.config(), recipe_text(resolved) + provenance_text(provenance));
+  } catch (...) {
+    if (is_new) fs::remove_all(root, error);
+    throw;
+  }
+  return run;
+}
+
+RunDirectory RunDirectory::resume(const fs::path& root) {
+  if (!RunFiles(root).holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", root.string());
+  RunDirectory run(root);
+  remove_temporaries(root);
+  StagedDirectory::clean(run.files_.checkpoints().directory());
+  return run;
+}
+
+}  // namespace onetap

@@ -1,0 +1,308 @@
+#include "onetap/train/trainer.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/journal/event_file.h"
+#include "onetap/nn/graph_module.h"
+#include "onetap/recipe/schedule.h"
+#include "onetap/train/checkpoint.h"
+#include "onetap/train/evaluate.h"
+#include "onetap/train/loader.h"
+#include "onetap/train/resolve.h"
+#include "onetap/train/sgd.h"
+
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+namespace fs = std::filesystem;
+
+namespace onetap {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+nn::GraphModule make_module(const Recipe& recipe, const Graph& graph, torch::Device device) {
+  torch::manual_seed(recipe.seed);
+  nn::GraphModule module(graph, recipe.weight_init == "fan-out" ? nn::WeightInit::kFanOut : nn::WeightInit::kDefault);
+  module->to(device);
+  return module;
+}
+
+class Trainer {
+ public:
+  Trainer(const RunDirectory& run, const Recipe& recipe, const DataSource& source, const TrainEvents& events,
+          const std::atomic<bool>& stop)
+      : files_(run.files()),
+        recipe_(recipe),
+        source_(source),
+        events_(events),
+        stop_(stop),
+        device_(parse_device(recipe.device)),
+        graph_(files_.read_graph()),
+        view_(recipe_view(graph_, source)),
+        schedule_(recipe, BatchStream::batch_count(source.train->size(), recipe.batch_size)),
+        module_(make_module(recipe, graph_, device_)),
+        sgd_(*module_, {recipe.momentum, recipe.nesterov, recipe.weight_decay}) {
+    check_network(graph_, source);
+    restore();
+    metrics_ = std::make_unique<MetricsFile>(files_.metrics(), state_.metrics_bytes);
+    if (!finished()) tensorboard_ = std::make_unique<EventFile>(files_.root, state_.step);
+  }
+
+  TrainOutcome run() {
+    started_ = Clock::now();
+    started_wall_ = state_.wall_s;
+    started_step_ = state_.step;
+    while (!finished()) {
+      const bool epoch_done = (at_epoch_end() || run_epoch()) && finish_epoch();
+      if (!epoch_done) save();
+      if (stop_ && !finished()) return TrainOutcome::kInterrupted;
+    }
+    return TrainOutcome::kFinished;
+  }
+
+ private:
+  // The newest checkpoint that loads; a damaged one is passed over for the one before it.
+  void restore() {
+    bool touched = false;
+    for (const Checkpoint& checkpoint : files_.checkpoints().list(events_.on_notice)) {
+      try {
+        CheckpointFolder::load(checkpoint, module_, &sgd_);
+      } catch (const Error& problem) {
+        notice(fmt::format("passing over a damaged checkpoint: {}", problem.what()));
+        touched = true;
+        continue;
+      }
+      state_ = checkpoint.state;
+      last_checkpoint_ = checkpoint.path;
+      notice(fmt::format("resuming after step {} of {} from {}", state_.step, schedule_.total_steps(),
+                         checkpoint.path.string()));
+      return;
+    }
+    if (touched) {  // a damaged file may have been read in part
+      module_ = make_module(recipe_, graph_, device_);
+      sgd_ = Sgd(*module_, {recipe_.momentum, recipe_.nesterov, recipe_.weight_decay});
+    }
+  }
+
+  bool at_epoch_end() const {
+    return state_.step > 0 && state_.step % schedule_.steps_per_epoch() == 0 && !state_.epoch_logged;
+  }
+  bool finished() const { return state_.step == schedule_.total_steps() && state_.epoch_logged; }
+  int64_t epoch() const { return state_.step / schedule_.steps_per_epoch(); }
+
+  StreamOptions stream_options(bool train) const {
+    StreamOptions options;
+    options.view = view_;
+    options.batch_size = recipe_.batch_size;
+    options.workers = recipe_.workers;
+    options.train = train;
+    options.augment = recipe_augment(recipe_);
+    options.seed = recipe_.seed;
+    return options;
+  }
+
+  // Steps to the end of the epoch; false if asked to stop before.
+  bool run_epoch() {
+    const int64_t first = state_.step % schedule_.steps_per_epoch();
+    StreamOptions options = stream_options(true);
+    options.epoch = epoch();
+    options.first_batch = first;
+    if (first == 0) {
+      state_.loss_sum = 0;
+      state_.right = state_.seen = 0;
+      if (recipe_.restart_momentum) sgd_.restart();
+    }
+    state_.epoch_logged = false;
+    epoch_started_ = Clock::now();
+    epoch_images_ = 0;
+    module_->train();
+    BatchStream stream(*source_.train, options);
+    Batch batch;
+    while (stream.next(batch)) {
+      step(batch);
+      const bool at_end = state_.step % schedule_.steps_per_epoch() == 0;
+      if (at_end) break;
+      if (stop_) return false;
+      if (recipe_.checkpoint_steps > 0 && state_.step % recipe_.checkpoint_steps == 0) save();
+    }
+    return true;
+  }
+
+  void step(const Batch& batch) {
+    const double lr = schedule_.learning_rate(state_.step);
+    module_->set_temperature(schedule_.temperature(state_.step));
+    const auto images = batch.images.to(device_).contiguous(torch::MemoryFormat::ChannelsLast);
+    const auto labels = batch.labels.to(device_);
+    sgd_.zero_grad();
+    const auto logits = module_->forward(images);
+    const auto loss = torch::nn::functional::cross_entropy(
+        logits, labels, torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(recipe_.label_smoothing));
+    const double value = loss.item<double>();
+    if (!std::isfinite(value)) {
+      fail("[train] the loss became {} at step {} (epoch {}); the last good checkpoint is {}", value, state_.step + 1,
+           epoch() + 1, last_checkpoint_.empty() ? "none yet" : last_checkpoint_.string());
+    }
+    loss.backward();
+    sgd_.step(lr);
+
+    const int64_t count = labels.size(0);
+    state_.loss_sum += value * static_cast<double>(count);
+    state_.right += logits.detach().argmax(1).eq(labels).sum().item<int64_t>();
+    state_.seen += count;
+    epoch_images_ += count;
+    ++state_.step;
+    report_step(lr);
+  }
+
+  void report_step(double lr) const {
+    if (!events_.on_step) return;
+    StepReport report;
+    report.step = state_.step;
+    report.total_steps = schedule_.total_steps();
+    report.steps_per_epoch = schedule_.steps_per_epoch();
+    report.epoch = (state_.step - 1) / report.steps_per_epoch + 1;
+    report.epochs = recipe_.epochs;
+    report.step_in_epoch = (state_.step - 1) % report.steps_per_epoch + 1;
+    report.loss = state_.loss_sum / static_cast<double>(state_.seen);
+    report.accuracy = static_cast<double>(state_.right) / static_cast<double>(state_.seen);
+    report.lr = lr;
+    report.temperature = schedule_.temperature(state_.step);
+    report.img_per_s = images_per_second();
+    // From all time spent in this sitting, tests included.
+    const auto steps_done = static_cast<double>(state_.step - started_step_);
+    report.eta_s = seconds_since(started_) / steps_done * static_cast<double>(report.total_steps - state_.step);
+    events_.on_step(report);
+  }
+
+  double images_per_second() const { return static_cast<double>(epoch_images_) / seconds_since(epoch_started_); }
+
+  // Test, metrics, checkpoint; false if asked to stop during the test.
+  bool finish_epoch() {
+    const int64_t done = state_.step / schedule_.steps_per_epoch();
+    EpochReport report;
+    report.epoch = done;
+    report.epochs = recipe_.epochs;
+    report.train = common_line("train");
+    report.train.loss = state_.loss_sum / static_cast<double>(state_.seen);
+    report.train.acc_soft = static_cast<double>(state_.right) / static_cast<double>(state_.seen);
+    report.train.img_per_s = epoch_images_ > 0 ? images_per_second() : 0;
+
+    const bool test_now = done % recipe_.eval_every == 0 || done == recipe_.epochs;
+    if (test_now) {
+      const auto test_started = Clock::now();
+      module_->set_temperature(schedule_.temperature(state_.step));
+      const auto result = evaluate(module_, *source_.test, eval_options());
+      if (!result) return false;
+      report.test = common_line("test");
+      report.test.loss = result->soft.loss;
+      report.test.acc_soft = result->soft.accuracy;
+      report.test.acc_hard = result->hard.accuracy;
+      report.test.img_per_s = static_cast<double>(result->images) / seconds_since(test_started);
+      if (result->hard.accuracy > state_.best_accuracy) {
+        state_.best_accuracy = result->hard.accuracy;
+        state_.best_step = state_.step;
+      }
+    }
+    state_.epoch_logged = true;
+    log(report, test_now);
+    save();
+    if (test_now && events_.on_epoch) events_.on_epoch(report);
+    return true;
+  }
+
+  EvalOptions eval_options() const {
+    EvalOptions options;
+    options.stream = stream_options(false);
+    options.hard_mode = recipe_.binarize == "round" ? nn::AttentionMode::kRound : nn::AttentionMode::kHard;
+    options.device = device_;
+    options.progress = [this](int64_t images) {
+      if (events_.on_test_images) events_.on_test_images(images, source_.test->size());
+      return !stop_.load();
+    };
+    return options;
+  }
+
+  MetricLine common_line(const char* split) const {
+    MetricLine line;
+    line.step = state_.step;
+    line.epoch = state_.step / schedule_.steps_per_epoch();
+    line.split = split;
+    line.lr = schedule_.learning_rate(state_.step - 1);
+    line.temperature = schedule_.temperature(state_.step);
+    line.wall_s = wall();
+    return line;
+  }
+
+  double wall() const { return started_wall_ + seconds_since(started_); }
+
+  void log(const EpochReport& report, bool tested) {
+    metrics_->write(report.train);
+    std::vector<std::pair<std::string, double>> scalars = {{"loss/train", report.train.loss},
+                                                           {"accuracy/train", report.train.acc_soft},
+                                                           {"schedule/learning_rate", report.train.lr},
+                                                           {"schedule/temperature", report.train.temperature},
+                                                           {"speed/images_per_second", report.train.img_per_s}};
+    if (tested) {
+      metrics_->write(report.test);
+      scalars.insert(scalars.end(), {{"loss/test", report.test.loss},
+                                     {"accuracy/test_soft", report.test.acc_soft},
+                                     {"accuracy/test_hard", *report.test.acc_hard}});
+    }
+    tensorboard_->write_scalars(state_.step, scalars);
+  }
+
+  void save() {
+    // Metrics reach the disk before the checkpoint that counts on them.
+    metrics_->sync();
+    state_.metrics_bytes = metrics_->bytes();
+    state_.wall_s = wall();
+    state_.temperature = schedule_.temperature(state_.step);
+    try {
+      last_checkpoint_ = files_.checkpoints().write(state_, module_, sgd_, recipe_.keep_checkpoints);
+    } catch (const Error& problem) {
+      throw Error(problem.kind(), fmt::format("{}; the last good checkpoint is {}", problem.what(),
+                                              last_checkpoint_.empty() ? "none yet" : last_checkpoint_.string()));
+    }
+  }
+
+  void notice(const std::string& text) const {
+    if (events_.on_notice) events_.on_notice(text);
+  }
+
+  const RunFiles& files_;
+  const Recipe& recipe_;
+  const DataSource& source_;
+  const TrainEvents& events_;
+  const std::atomic<bool>& stop_;
+  const torch::Device device_;
+  const Graph graph_;
+  const View view_;
+  const Schedule schedule_;
+  nn::GraphModule module_;
+  Sgd sgd_;
+  RunState state_;
+  fs::path last_checkpoint_;
+  std::unique_ptr<MetricsFile> metrics_;
+  std::unique_ptr<EventFile> tensorboard_;
+
+  Clock::time_point started_, epoch_started_;
+  double started_wall_ = 0;
+  int64_t started_step_ = 0;
+  int64_t epoch_images_ = 0;  // of the present epoch, in this sitting
+};
+
+}  // namespace
+
+TrainOutcome train(const RunDirectory& run, const Recipe& recipe, const DataSource& source, const TrainEvents& events,
+                   const std::atomic<bool>& stop) {
+  torch::set_num_threads(static_cast<int>(recipe.threads));
+  return Trainer(run, recipe, source, events, stop).run();
+}
+
+}  // namespace onetap

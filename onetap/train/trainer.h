@@ -1,0 +1,52 @@
+// The training loop.
+#pragma once
+
+#include "onetap/data/dataset.h"
+#include "onetap/journal/metrics.h"
+#include "onetap/recipe/recipe.h"
+#include "onetap/train/run_directory.h"
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+namespace onetap {
+
+// Where a run stands, after every step.
+struct StepReport {
+  int64_t step = 0, total_steps = 0;
+  int64_t epoch = 0, epochs = 0;  // epoch counted from 1
+  int64_t step_in_epoch = 0, steps_per_epoch = 0;
+  double loss = 0;      // mean of the epoch so far
+  double accuracy = 0;  // of the epoch so far, soft
+  double lr = 0;
+  double temperature = 0;
+  double img_per_s = 0;
+  double eta_s = 0;
+};
+
+// After every tested epoch.
+struct EpochReport {
+  int64_t epoch = 0, epochs = 0;
+  MetricLine train;
+  MetricLine test;
+};
+
+// What the loop tells its caller; the loop itself prints nothing.
+struct TrainEvents {
+  std::function<void(const StepReport&)> on_step;
+  std::function<void(const EpochReport&)> on_epoch;
+  std::function<void(int64_t done, int64_t total)> on_test_images;
+  std::function<void(const std::string&)> on_notice;
+};
+
+enum class TrainOutcome { kFinished, kInterrupted };
+
+// Trains the run from where its newest complete checkpoint stands (or from the start) to its end.
+// `recipe` is the run's own, resolved. When `stop` becomes true, the present step is finished, a checkpoint is
+// written and kInterrupted returned. kFailure if the loss becomes NaN or a file cannot be written; the message
+// names the step and the last good checkpoint.
+TrainOutcome train(const RunDirectory& run, const Recipe& recipe, const DataSource& source, const TrainEvents& events,
+                   const std::atomic<bool>& stop);
+
+}  // namespace onetap

@@ -1,0 +1,50 @@
+// What a person sees: messages and the progress line on stderr, data on stdout.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace onetap::tool {
+
+class Console {
+ public:
+  enum class Colour { kAuto, kAlways, kNever };
+
+  void configure(Colour colour, int verbosity);  // -1 quiet, 0 normal, 1 verbose
+
+  bool is_quiet() const { return verbosity_ < 0; }
+  bool is_verbose() const { return verbosity_ > 0; }
+  bool shows_progress() const { return progress_; }
+
+  // One line on stderr; `note` is silent with -q, `detail` speaks with -v only.
+  void note(std::string_view text);
+  void detail(std::string_view text);
+  void warn(std::string_view text);
+  void error(std::string_view text);
+
+  // Replaces the line at the bottom of a terminal, at most ten times a second; nothing elsewhere.
+  void progress(std::string_view text);
+  void clear_progress();
+
+ private:
+  void line(std::string_view mark, std::string_view colour, std::string_view text);
+
+  int verbosity_ = 0;
+  bool colour_ = false;
+  bool progress_ = false;
+  bool progress_shown_ = false;
+  std::chrono::steady_clock::time_point last_progress_;
+};
+
+// The one console of the process.
+Console& console();
+
+// "1h02m", "3m10s", "12s".
+std::string duration_text(double seconds);
+// "94.66 %" from 0.9466.
+std::string percent_text(double share);
+// "170.1 MB".
+std::string bytes_text(double bytes);
+
+}  // namespace onetap::tool

@@ -1,0 +1,99 @@
+// onetap VERB [options] [args]
+#include "onetap/base/error.h"
+#include "onetap/base/version.h"
+#include "tools/onetap/console.h"
+#include "tools/onetap/verbs.h"
+
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <new>
+
+namespace onetap::tool {
+namespace {
+
+constexpr int kUsageExit = 2;
+
+struct Globals {
+  int quiet = 0;
+  int verbose = 0;
+  Console::Colour colour = Console::Colour::kAuto;
+};
+
+void add_globals(CLI::App& app, Globals& globals) {
+  app.add_flag("-q,--quiet", globals.quiet, "only errors on stderr");
+  app.add_flag("-v,--verbose", globals.verbose, "more on stderr");
+  const std::map<std::string, Console::Colour> colours = {
+      {"auto", Console::Colour::kAuto}, {"always", Console::Colour::kAlways}, {"never", Console::Colour::kNever}};
+  app.add_option("--color", globals.colour, "auto, always or never (NO_COLOR is respected)")
+      ->transform(CLI::Transformer(colours))
+      ->option_text("WHEN");
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& problem) {
+  const CLI::App* verb = &app;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  std::string path = verb->get_name();
+  for (const CLI::App* up = verb->get_parent(); up != nullptr; up = up->get_parent())
+    path = up->get_name() + " " + path;
+  console().error(std::string(problem.what()) + " ('" + path + " --help' explains)");
+  return kUsageExit;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Trains convolutions down to one tap per kernel slice (Shift Attention Layers).", "onetap");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.set_version_flag("--version", "onetap " ONETAP_VERSION);
+  app.failure_message(CLI::FailureMessage::simple);
+  Globals globals;
+  add_globals(app, globals);
+  app.footer(
+      "Examples:\n"
+      "  onetap train --arch resnet20 --width 16 --data shapes --epochs 8 --out runs/first\n"
+      "  onetap eval runs/first\n"
+      "  onetap nets resnet20 --width 83\n"
+      "\n'onetap VERB --help' explains each verb.");
+
+  Action action;
+  add_train(app, action);
+  add_eval(app, action);
+  add_data(app, action);
+  add_nets(app, action);
+  add_completion(app, action);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {  // --help, --version
+    return app.exit(request);
+  } catch (const CLI::ParseError& problem) {
+    console().configure(globals.colour, 0);
+    return usage_error(app, problem);
+  }
+  console().configure(globals.colour, globals.quiet > 0 ? -1 : globals.verbose);
+  const int code = action();
+  // A full disk or a closed pipe behind stdout must not pass for success.
+  if (std::fflush(stdout) != 0 || !std::cout.flush()) {
+    console().error("cannot write to standard output");
+    return 1;
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace onetap::tool
+
+int main(int argc, char** argv) {
+  using onetap::tool::console;
+  try {
+    return onetap::tool::run(argc, argv);
+  } catch (const onetap::Error& problem) {
+    console().error(problem.what());
+    return problem.exit_code();
+  } catch (const std::bad_alloc&) {
+    console().error("out of memory");
+  } catch (const std::exception& problem) {
+    console().error(problem.what());
+  }
+  return 1;
+}

@@ -1,0 +1,141 @@
+// onetap nets: the architectures, and one of them as a table or as text.
+#include "onetap/base/text.h"
+#include "onetap/count/count.h"
+#include "onetap/graph/op.h"
+#include "onetap/graph/text.h"
+#include "onetap/graph/zoo/zoo.h"
+#include "onetap/recipe/recipe.h"
+#include "tools/onetap/recipe_flags.h"
+#include "tools/onetap/table.h"
+#include "tools/onetap/verbs.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <memory>
+
+namespace onetap::tool {
+namespace {
+
+struct Options {
+  std::string network;
+  RecipeFlags flags;
+  int64_t classes = 0;
+  bool text = false;
+  bool json = false;
+};
+
+std::string size_text(Extent2 extent) {
+  return fmt::format("{}x{}", extent.h, extent.w);
+}
+
+void list_zoo(bool json) {
+  if (json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const ZooEntry& entry : zoo()) {
+      list.push_back({{"name", entry.name},
+                      {"summary", entry.summary},
+                      {"width", entry.default_width},
+                      {"classes", entry.default_classes},
+                      {"image", entry.default_image}});
+    }
+    std::cout << list.dump(2) << '\n';
+    return;
+  }
+  Table table(
+      {{"name"}, {"width", Table::Align::kRight}, {"classes", Table::Align::kRight}, {"image"}, {"what it is"}});
+  for (const ZooEntry& entry : zoo()) {
+    table.add({entry.name, std::to_string(entry.default_width), std::to_string(entry.default_classes),
+               shape_text(entry.default_image), entry.summary});
+  }
+  std::cout << table.text()
+            << "\nAny depth of 6n+2 works for the first; a path to a network text file works for all.\n";
+}
+
+std::string method_cell(const Node& node) {
+  if (node.op != Op::kConv) return "";
+  if (!node.is_sal()) return "dense";
+  return fmt::format("sal taps={} share={}", node.method.taps, node.method.share);
+}
+
+void print_json(const Graph& graph, const NetworkCount& count) {
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < count.layers.size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    layers.push_back({{"name", node.name},
+                      {"op", op_info(node.op).name},
+                      {"shape", node.shape},
+                      {"params", count.layers[i].params},
+                      {"macs", count.layers[i].macs},
+                      {"method", method_cell(node)}});
+  }
+  const nlohmann::ordered_json object = {
+      {"name", graph.name()}, {"params", count.params}, {"macs", count.macs}, {"layers", layers}};
+  std::cout << object.dump(2) << '\n';
+}
+
+void print_table(const Graph& graph, const NetworkCount& count) {
+  using A = Table::Align;
+  Table table(
+      {{"layer"}, {"op"}, {"kernel"}, {"stride"}, {"output"}, {"params", A::kRight}, {"MACs", A::kRight}, {"method"}});
+  for (size_t i = 0; i < count.layers.size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    const OpInfo& info = op_info(node.op);
+    const LayerCount& layer = count.layers[i];
+    table.add({node.name, info.name, info.has(Attribute::kKernel) ? size_text(node.kernel) : "",
+               info.has(Attribute::kStride) ? size_text(node.stride) : "", shape_text(node.shape),
+               layer.params > 0 ? with_thousands(layer.params) : "", layer.macs > 0 ? with_thousands(layer.macs) : "",
+               method_cell(node)});
+  }
+  table.rule();
+  table.add({graph.name(), "", "", "", "", with_thousands(count.params), with_thousands(count.macs), ""});
+  std::cout << table.text()
+            << "\nparams: 32-bit words of the finished network, kept weights and tap positions, as the paper counts.\n";
+}
+
+int run(const Options& options) {
+  if (options.network.empty()) {
+    list_zoo(options.json);
+    return 0;
+  }
+  Recipe recipe;
+  options.flags.apply(recipe);
+  recipe.arch = options.network;
+  check_recipe(recipe);
+  int64_t classes = options.classes;
+  if (classes == 0 && !is_network_file(recipe.arch)) classes = find_architecture(recipe.arch).default_classes;
+  const Graph graph = recipe_network(recipe, classes, recipe.image_size.value_or(0));
+  if (options.text) {
+    std::cout << network_text(graph);
+  } else if (options.json) {
+    print_json(graph, count_network(graph, CountRules::kPaper));
+  } else {
+    print_table(graph, count_network(graph, CountRules::kPaper));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_nets(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("nets", "list the architectures, or print one");
+  verb->add_option("NETWORK", options->network, "an architecture or a network text file");
+  options->flags.add(*verb,
+                     {"width", "kernel", "shortcut", "image_size", "method", "taps", "share", "tap_init", "layers"});
+  verb->add_option("--classes", options->classes, "outputs of the network (default: the architecture's own)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->option_text("N");
+  verb->add_flag("--text", options->text, "print the network text file: edit it and train it");
+  verb->add_flag("--json", options->json, "for programs");
+  verb->footer(
+      "Examples:\n"
+      "  onetap nets\n"
+      "  onetap nets resnet20 --width 83\n"
+      "  onetap nets resnet20 --width 16 --method sal --share 4 --text > my.net\n"
+      "  onetap train --arch my.net --data shapes --out runs/mine");
+  verb->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace onetap::tool

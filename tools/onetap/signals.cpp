@@ -1,0 +1,38 @@
+#include "tools/onetap/signals.h"
+
+#include <csignal>
+#include <unistd.h>
+
+namespace onetap::tool {
+
+std::atomic<bool> stop_requested{false};
+
+namespace {
+
+volatile std::sig_atomic_t signal_number = 0;
+
+void on_signal(int number) {
+  if (stop_requested.exchange(true)) ::_exit(128 + number);
+  signal_number = number;
+  static const char kMessage[] = "\nstopping after this step, with a checkpoint (once more to stop at once)\n";
+  (void)!::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+}
+
+}  // namespace
+
+void install_signal_handlers() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  ::sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  // A full file system may raise SIGXFSZ; the failed write says more.
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+int signal_exit_code() {
+  return 128 + static_cast<int>(signal_number);
+}
+
+}  // namespace onetap::tool

@@ -1,0 +1,38 @@
+#include "tools/onetap/table.h"
+
+#include <algorithm>
+
+namespace onetap::tool {
+
+std::string Table::text() const {
+  std::vector<size_t> widths;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    size_t width = columns_[c].title.size();
+    for (const auto& row : rows_) {
+      if (!row.empty()) width = std::max(width, row[c].size());
+    }
+    widths.push_back(width);
+  }
+  std::string text;
+  const auto put = [&](const std::vector<std::string>& cells) {
+    std::string line;
+    for (size_t c = 0; c < cells.size(); ++c) {
+      if (c > 0) line += "  ";
+      const std::string gap(widths[c] - cells[c].size(), ' ');
+      line += columns_[c].align == Align::kRight ? gap + cells[c] : cells[c] + gap;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  };
+  std::vector<std::string> titles, rules;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    titles.push_back(columns_[c].title);
+    rules.emplace_back(widths[c], '-');
+  }
+  put(titles);
+  put(rules);
+  for (const auto& row : rows_) put(row.empty() ? rules : row);
+  return text;
+}
+
+}  // namespace onetap::tool

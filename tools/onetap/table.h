@@ -1,0 +1,29 @@
+// A table of text for stdout.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace onetap::tool {
+
+class Table {
+ public:
+  enum class Align { kLeft, kRight };
+  struct Column {
+    std::string title;
+    Align align = Align::kLeft;
+  };
+
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // A line between the rows so far and those that follow.
+  void rule() { rows_.emplace_back(); }
+  std::string text() const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace onetap::tool

@@ -1,0 +1,19 @@
+// The verbs of the command line, one file each: declare options, and what to do once they are parsed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+
+namespace onetap::tool {
+
+// What the chosen verb wants to do; returns the exit code.
+using Action = std::function<int()>;
+
+void add_train(CLI::App& app, Action& action);
+void add_eval(CLI::App& app, Action& action);
+void add_data(CLI::App& app, Action& action);
+void add_nets(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
+
+}  // namespace onetap::tool
