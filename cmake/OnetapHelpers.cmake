@@ -42,15 +42,19 @@ function(onetap_use_torch target)
   target_compile_options(${target} PRIVATE -fPIC)
 endfunction()
 
-# onetap_test(ROOM SOURCES ... LINK ... [LABELS ...] [TORCH])
+# onetap_test(ROOM SOURCES ... LINK ... [TORCH])
 function(onetap_test name)
-  cmake_parse_arguments(test "TORCH" "" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(test "TORCH" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name}_test ${test_SOURCES})
   target_link_libraries(${name}_test PRIVATE ${test_LINK} GTest::gtest_main onetap_flags)
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   if(test_TORCH)
+    # One process for all of them: loading LibTorch takes longer than most tests.
     onetap_use_torch(${name}_test)
+    add_test(NAME ${name} COMMAND ${name}_test)
+    set_tests_properties(${name} PROPERTIES LABELS ${name} TIMEOUT 1200)
+  else()
+    gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 120
+      PROPERTIES LABELS ${name} TIMEOUT 600)
   endif()
-  gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 120
-    PROPERTIES LABELS "${test_LABELS}" TIMEOUT 900)
 endfunction()

@@ -46,7 +46,8 @@ void decode_jpeg(std::string_view bytes, std::string_view label, Image& image) {
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   const auto size = static_cast<unsigned long>(bytes.size());
   int width = 0, height = 0, subsampling = 0, colours = 0;
-  if (tjDecompressHeader3(decoder.get(), data, size, &width, &height, &subsampling, &colours) != 0) {
+  if (tjDecompressHeader3(decoder.get(), data, size, &width, &height, &subsampling, &colours) != 0 || width < 1 ||
+      height < 1) {
     bad("a damaged header");
   }
   check_size(width, height, label);

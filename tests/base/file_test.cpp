@@ -1,0 +1,128 @@
+#include "onetap/base/file.h"
+
+#include "tests/support/support.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace fs = std::filesystem;
+
+namespace onetap {
+namespace {
+
+using testing::expect_error;
+using testing::read_text;
+using testing::TempDir;
+using testing::write_text;
+
+// Runs `action` in a child process; true if it returned true.
+bool in_child(const std::function<bool()>& action) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(action() ? 0 : 1);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+size_t entries(const fs::path& directory) {
+  return static_cast<size_t>(std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
+}
+
+TEST(File, ReadsWholeAndRefusesTooLong) {
+  const TempDir dir;
+  write_text(dir / "a", std::string("x\0y", 3));
+  EXPECT_EQ(read_file(dir / "a"), std::string("x\0y", 3));
+  expect_error(ErrorKind::kData, "expected at most 2 bytes, got 3", [&] { read_file(dir / "a", 2); });
+  expect_error(ErrorKind::kData, "cannot open", [&] { read_file(dir / "missing"); });
+  expect_error(ErrorKind::kData, "expected a file", [&] { read_file(dir.path()); });
+}
+
+TEST(File, AtomicWriteReplacesAndLeavesNothingAside) {
+  const TempDir dir;
+  write_file_atomic(dir / "a", "one");
+  write_file_atomic(dir / "a", "two");
+  EXPECT_EQ(read_text(dir / "a"), "two");
+  EXPECT_EQ(entries(dir.path()), 1u);
+}
+
+// A file-size limit makes write() fail in the middle, as a full disk does.
+TEST(File, FailedWriteKeepsTheOldFile) {
+  const TempDir dir;
+  write_file_atomic(dir / "a", "old");
+  EXPECT_TRUE(in_child([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1000, 1000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      write_file_atomic(dir / "a", std::string(5000, 'x'));
+    } catch (const Error& error) {
+      return error.kind() == ErrorKind::kFailure;
+    }
+    return false;
+  }));
+  EXPECT_EQ(read_text(dir / "a"), "old");
+  EXPECT_EQ(entries(dir.path()), 1u);
+}
+
+TEST(File, StagedDirectoryAppearsWholeOrNotAtAll) {
+  const TempDir dir;
+  {
+    const StagedDirectory abandoned(dir / "gone");
+    write_text(abandoned.path() / "f", "x");
+  }
+  EXPECT_EQ(entries(dir.path()), 0u);
+  StagedDirectory staged(dir / "there");
+  write_text(staged.path() / "f", "x");
+  EXPECT_FALSE(fs::exists(dir / "there"));
+  staged.commit();
+  EXPECT_EQ(read_text(dir / "there" / "f"), "x");
+}
+
+TEST(File, CleanRemovesWhatAKillLeft) {
+  const TempDir dir;
+  write_text(dir / (std::string(StagedDirectory::kPrefix) + "x") / "f", "half");
+  write_text(dir / "keep" / "f", "whole");
+  StagedDirectory::clean(dir.path());
+  EXPECT_EQ(entries(dir.path()), 1u);
+  EXPECT_TRUE(fs::exists(dir / "keep"));
+}
+
+TEST(File, LockIsForOneProcessAndEndsWithIt) {
+  const TempDir dir;
+  const auto can_lock = [&] {
+    try {
+      const DirectoryLock lock(dir.path());
+      return true;
+    } catch (const Error& error) {
+      return std::string(error.what()).find(std::to_string(::getppid())) == std::string::npos;
+    }
+  };
+  {
+    const DirectoryLock lock(dir.path());
+    EXPECT_FALSE(in_child(can_lock));  // refused, with our process id in the message
+  }
+  EXPECT_TRUE(in_child(can_lock));
+  // A child that dies without unlocking leaves no lock behind.
+  EXPECT_FALSE(in_child([&] {
+    static DirectoryLock held(dir.path());
+    ::raise(SIGKILL);
+    return true;
+  }));
+  EXPECT_TRUE(in_child(can_lock));
+}
+
+TEST(File, TruncateAndAppend) {
+  const TempDir dir;
+  write_text(dir / "a", "0123456789");
+  truncate_file(dir / "a", 4);
+  FileWriter writer(dir / "a", FileWriter::Mode::kAppend);
+  writer.write("xy");
+  writer.finish();
+  EXPECT_EQ(read_text(dir / "a"), "0123xy");
+}
+
+}  // namespace
+}  // namespace onetap

@@ -1,0 +1,102 @@
+// Networks drawn at random: for properties that must hold for every graph.
+#pragma once
+
+#include "onetap/base/random.h"
+#include "onetap/graph/graph.h"
+#include "onetap/graph/op.h"
+
+#include <string>
+#include <vector>
+
+namespace onetap::testing {
+
+inline Node input_node(const Shape& shape, const std::string& name = "x") {
+  Node node = default_node(Op::kInput);
+  node.name = name;
+  node.shape = shape;
+  return node;
+}
+
+inline Node conv_node(const std::string& name, const std::string& from, int64_t out, int64_t kernel) {
+  Node node = default_node(Op::kConv);
+  node.name = name;
+  node.inputs = {from};
+  node.out = out;
+  node.kernel = {kernel, kernel};
+  return node;
+}
+
+// A valid classifier of 10 classes with branches, every op, odd kernels, strides and methods.
+inline Graph random_graph(uint64_t seed) {
+  Random random(seed, Purpose::kTest);
+  const auto pick = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random.below(static_cast<uint32_t>(high - low + 1)));
+  };
+  Graph graph("random" + std::to_string(seed));
+  graph.add(input_node({3, pick(8, 20), pick(8, 20)}));
+  std::vector<std::string> images = {"x"};
+  const int64_t count = pick(3, 14);
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string name = "block" + std::to_string(i / 3) + ".n" + std::to_string(i);
+    const std::string from = images[random.below(static_cast<uint32_t>(images.size()))];
+    const Shape shape = graph.node(from).shape;
+    Node node = default_node(Op::kRelu);
+    node.name = name;
+    node.inputs = {from};
+    switch (pick(0, 8)) {
+      case 0: node.op = Op::kBatchNorm; break;
+      case 1: break;
+      case 2:
+        node.op = Op::kAdd;
+        node.inputs = {from, from};
+        break;
+      case 3:
+        node.op = Op::kConcat;
+        node.inputs = {from, from};
+        break;
+      case 4:
+        node.op = random.coin() ? Op::kAvgPool : Op::kMaxPool;
+        node.kernel = {2, 2};
+        node.stride = {pick(1, 2), pick(1, 2)};
+        if (shape[1] < 2 || shape[2] < 2) node.op = Op::kRelu, node.kernel = node.stride = {1, 1};
+        break;
+      case 5:
+        node.op = Op::kSubsample;
+        node.out = shape[0] + pick(0, 3);
+        node.stride = {pick(1, 2), pick(1, 2)};
+        break;
+      default: {
+        node = conv_node(name, from, pick(1, 9), 1);
+        node.kernel = {pick(1, 5), pick(1, 5)};
+        node.padding = {node.kernel.h / 2 + pick(0, 1), node.kernel.w / 2 + pick(0, 1)};
+        node.stride = {pick(1, 2), pick(1, 2)};
+        if (shape[1] > 10 && shape[2] > 10) node.dilation = {pick(1, 2), pick(1, 2)};
+        if (random.coin() && shape[0] % 2 == 0) {
+          node.groups = 2;
+          node.out *= 2;
+        }
+        if (random.coin() && node.kernel.area() > 1) {
+          node.method.kind = Method::Kind::kSal;
+          node.method.taps = pick(1, node.kernel.area());
+          node.method.share = pick(1, node.out);
+          node.method.init = random.coin() ? TapInit::kCentre : TapInit::kUniform;
+        } else {
+          node.bias = random.coin();
+        }
+      }
+    }
+    images.push_back(graph.add(std::move(node)));
+  }
+  Node pool = default_node(random.coin() ? Op::kGlobalAvgPool : Op::kFlatten);
+  pool.name = "pool";
+  pool.inputs = {images.back()};
+  Node fc = default_node(Op::kLinear);
+  fc.name = "fc";
+  fc.inputs = {graph.add(std::move(pool))};
+  fc.out = 10;
+  fc.bias = random.coin();
+  graph.add(std::move(fc));
+  return graph;
+}
+
+}  // namespace onetap::testing

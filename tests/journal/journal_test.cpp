@@ -1,0 +1,150 @@
+#include "onetap/journal/event_file.h"
+#include "onetap/journal/metrics.h"
+#include "tests/support/support.h"
+
+#include <cstring>
+#include <map>
+
+namespace fs = std::filesystem;
+
+namespace onetap {
+namespace {
+
+using testing::expect_error;
+using testing::read_text;
+using testing::TempDir;
+
+MetricLine line(int64_t step) {
+  MetricLine metrics;
+  metrics.step = step;
+  metrics.epoch = 1;
+  metrics.split = "test";
+  metrics.loss = 1.0 / 3.0;
+  metrics.acc_soft = 0.5;
+  metrics.acc_hard = 0.25;
+  metrics.temperature = 6.7;
+  return metrics;
+}
+
+TEST(Metrics, LinesRoundTripExactly) {
+  const MetricLine back = MetricLine::parse(line(7).json(), "test");
+  EXPECT_EQ(back.json(), line(7).json());
+  EXPECT_EQ(back.loss, 1.0 / 3.0);
+  MetricLine train = line(1);
+  train.acc_hard.reset();
+  EXPECT_NE(train.json().find("\"acc_hard\":null"), std::string::npos);
+  EXPECT_FALSE(MetricLine::parse(train.json(), "test").acc_hard.has_value());
+}
+
+TEST(Metrics, ResumeCutsBackToTheCheckpoint) {
+  const TempDir dir;
+  uint64_t kept = 0;
+  {
+    MetricsFile file(dir / "m.jsonl", 0);
+    file.write(line(1));
+    kept = file.bytes();
+    file.write(line(2));
+  }
+  {
+    MetricsFile file(dir / "m.jsonl", kept);
+    file.write(line(3));
+  }
+  const auto lines = read_metrics(dir / "m.jsonl");
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].step, 1);
+  EXPECT_EQ(lines[1].step, 3);
+  expect_error(ErrorKind::kData, "expected at least 99999 bytes", [&] { MetricsFile(dir / "m.jsonl", 99999); });
+}
+
+TEST(Metrics, ALineWithoutItsEndIsNotThereYet) {
+  const std::string text = line(1).json() + "\n" + line(2).json().substr(0, 20);
+  EXPECT_EQ(parse_metrics(text, "test").size(), 1u);
+  expect_error(ErrorKind::kData, "test:1", [] { parse_metrics("{}\n", "test"); });
+  expect_error(ErrorKind::kData, "test:2", [] { parse_metrics(line(1).json() + "\nnot json\n", "test"); });
+}
+
+// CRC-32C of "123456789" is 0xE3069283 (RFC 3720); TFRecord rotates it right by 15 and adds a constant.
+TEST(EventFile, MaskedCrcFollowsTheStandardVector) {
+  const uint32_t crc = 0xE3069283u;
+  EXPECT_EQ(masked_crc32c("123456789"), ((crc >> 15) | (crc << 17)) + 0xA282EAD8u);
+}
+
+// A reader of our own, from the format's description: frames, checksums, and the protobuf fields.
+struct Field {
+  uint64_t number = 0;
+  std::string bytes;  // of fixed-width and length-delimited fields
+};
+
+uint64_t take_varint(const std::string& text, size_t& at) {
+  uint64_t value = 0;
+  for (int shift = 0;; shift += 7) {
+    const auto byte = static_cast<uint8_t>(text.at(at++));
+    value |= uint64_t{byte & 0x7Fu} << shift;
+    if (byte < 0x80) return value;
+  }
+}
+
+std::multimap<uint64_t, std::string> fields(const std::string& message) {
+  std::multimap<uint64_t, std::string> found;
+  for (size_t at = 0; at < message.size();) {
+    const uint64_t key = take_varint(message, at);
+    if (key % 8 == 0) {
+      found.emplace(key / 8, std::to_string(take_varint(message, at)));
+      continue;
+    }
+    const size_t length = key % 8 == 1 ? 8 : key % 8 == 5 ? 4 : take_varint(message, at);
+    found.emplace(key / 8, message.substr(at, length));
+    at += length;
+  }
+  return found;
+}
+
+std::vector<std::string> records(const std::string& file) {
+  std::vector<std::string> payloads;
+  const auto number = [&](size_t at, size_t width) {
+    uint64_t value = 0;
+    for (size_t i = 0; i < width; ++i) value |= uint64_t{static_cast<uint8_t>(file.at(at + i))} << (8 * i);
+    return value;
+  };
+  for (size_t at = 0; at < file.size();) {
+    const uint64_t length = number(at, 8);
+    EXPECT_EQ(number(at + 8, 4), masked_crc32c(file.substr(at, 8)));
+    payloads.push_back(file.substr(at + 12, length));
+    EXPECT_EQ(number(at + 12 + length, 4), masked_crc32c(payloads.back()));
+    at += length + 16;
+  }
+  return payloads;
+}
+
+TEST(EventFile, HoldsVersionSessionAndScalars) {
+  const TempDir dir;
+  EventFile events(dir.path(), 41);
+  events.write_scalars(42, {{"loss/train", 0.5}, {"accuracy/test_hard", 0.75}});
+  const fs::path path = fs::directory_iterator(dir.path())->path();
+  EXPECT_EQ(path.filename().string().rfind("events.out.tfevents.", 0), 0u);
+  const auto all = records(read_text(path));
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(fields(all[0]).find(3)->second, "brain.Event:2");
+  EXPECT_EQ(fields(all[1]).find(2)->second, "42");  // events at step 41 stay, later ones are dropped
+  EXPECT_EQ(fields(fields(all[1]).find(7)->second).find(1)->second, "1");
+  const auto event = fields(all[2]);
+  EXPECT_EQ(event.find(2)->second, "42");
+  std::map<std::string, float> scalars;
+  const auto summary = fields(event.find(5)->second);
+  for (auto [at, end] = summary.equal_range(1); at != end; ++at) {
+    const auto value = fields(at->second);
+    float number = 0;
+    std::memcpy(&number, value.find(2)->second.data(), 4);
+    scalars[value.find(1)->second] = number;
+  }
+  EXPECT_EQ(scalars, (std::map<std::string, float>{{"loss/train", 0.5f}, {"accuracy/test_hard", 0.75f}}));
+}
+
+TEST(EventFile, EverySittingHasItsOwnFile) {
+  const TempDir dir;
+  const EventFile a(dir.path(), 0), b(dir.path(), 5);
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator()), 2);
+}
+
+}  // namespace
+}  // namespace onetap

@@ -1,0 +1,134 @@
+#include "onetap/recipe/recipe.h"
+
+#include "tests/support/support.h"
+
+#include <set>
+
+namespace onetap {
+namespace {
+
+using testing::expect_error;
+
+Recipe parse(const std::string& text) {
+  Recipe recipe;
+  apply_recipe_text(recipe, text, "test.toml");
+  return recipe;
+}
+
+void expect_refused(const std::string& text, const std::string& why) {
+  expect_error(ErrorKind::kUsage, why, [&] { check_recipe(parse(text)); });
+}
+
+TEST(Recipe, DefaultsAreThePapersCifarRecipe) {
+  const Recipe recipe;
+  EXPECT_EQ(recipe.epochs, 300);
+  EXPECT_EQ(recipe.batch_size, 128);
+  EXPECT_EQ(recipe.lr, 0.1);
+  EXPECT_EQ(recipe.momentum, 0.9);
+  EXPECT_FALSE(recipe.nesterov);
+  EXPECT_EQ(recipe.weight_decay, 5e-4);
+  EXPECT_EQ(recipe.t0, 6.7);
+  EXPECT_EQ(recipe.t1, 0.02);
+  check_recipe(recipe);
+}
+
+TEST(Recipe, ReadsEveryKindOfValue) {
+  const Recipe recipe = parse(
+      "arch = \"resnet56\"\nwidth = 29\nlr = 1\nt1 = 1e-2\nnesterov = true\nseed = 18\n"
+      "[provenance]\nanything = [\"goes\", 1]\n");
+  EXPECT_EQ(recipe.arch, "resnet56");
+  EXPECT_EQ(recipe.width, 29);
+  EXPECT_EQ(recipe.lr, 1.0);
+  EXPECT_EQ(recipe.t1, 0.01);
+  EXPECT_TRUE(recipe.nesterov);
+  EXPECT_EQ(recipe.seed, 18u);
+}
+
+TEST(Recipe, TextRoundTrips) {
+  Recipe recipe;
+  recipe.arch = "we\"ird\\path\n/net.txt";
+  recipe.width = 83;
+  recipe.alpha = 0.9999505;
+  recipe.lr = 1.0 / 3.0;
+  recipe.label_smoothing = 1e-7;
+  recipe.nesterov = true;
+  recipe.seed = 9000000000000000000u;
+  EXPECT_TRUE(parse(recipe_text(recipe)) == recipe) << recipe_text(recipe);
+  EXPECT_TRUE(parse(recipe_text(Recipe{})) == Recipe{});
+}
+
+TEST(Recipe, EveryFieldRoundTripsAwayFromItsDefault) {
+  for (const RecipeField& field : recipe_fields()) {
+    Recipe recipe;
+    std::string value = "text";
+    if (!field.choices.empty()) value = field.choices.back();
+    if (std::holds_alternative<bool Recipe::*>(field.member)) {
+      value = recipe_field_text(recipe, field) == "true" ? "false" : "true";
+    } else if (!std::holds_alternative<std::string Recipe::*>(field.member)) {
+      value = recipe_field_text(recipe, field) == "1" ? "2" : field.low > 1 ? std::to_string(static_cast<int>(field.low)) : field.high < 1 ? "0.5" : "1";
+    }
+    set_recipe_field(recipe, field, value, field.key);
+    EXPECT_TRUE(parse(recipe_text(recipe)) == recipe) << field.key;
+  }
+}
+
+TEST(Recipe, SaysWhatIsWrongAndWhere) {
+  expect_refused("widht = 3\n", "unknown key widht (test.toml:1), did you mean 'width'?");
+  expect_refused("\n\nepochs = 0\n", "expected epochs (test.toml:3) in 1..1000000, got 0");
+  expect_refused("width = 0\n", "in 1..65536, got 0");
+  expect_refused("epochs = 1.5\n", "expected a whole number for epochs");
+  expect_refused("epochs = \"3\"\n", "expected a value without quotes");
+  expect_refused("arch = 3\n", "in quotes");
+  expect_refused("method = \"sla\"\n", "expected method (test.toml:1) to be conv, sal, got 'sla', did you mean 'sal'?");
+  expect_refused("lr = nan\n", "expected a number for lr");
+  expect_refused("lr = inf\n", "expected a number for lr");
+  expect_refused("lr = [1]\n", "expected a single value");
+  expect_refused("nesterov = 1\n", "expected true or false");
+  expect_refused("lr = \n", "test.toml:1");
+  expect_refused("[network]\nwidth = 3\n", "unknown key network");
+  expect_refused("t0 = 1\nt1 = 2\n", "expected t1 to be at most t0");
+  expect_refused("nesterov = true\nmomentum = 0\n", "nesterov needs a momentum");
+  expect_refused("epochs = 2\nwarmup_epochs = 3\n", "warmup_epochs of at most 2");
+}
+
+TEST(Recipe, KeysAndFlagsAreUniqueAndDescribed) {
+  std::set<std::string> keys;
+  for (const RecipeField& field : recipe_fields()) {
+    EXPECT_TRUE(keys.insert(field.key).second) << field.key;
+    EXPECT_GT(std::string(field.help).size(), 5u) << field.key;
+    EXPECT_EQ(field.flag().rfind("--", 0), 0u);
+    EXPECT_EQ(field.flag().find('_'), std::string::npos);
+  }
+}
+
+TEST(Recipe, NetworkFromZooAndFromFile) {
+  Recipe recipe;
+  recipe.width = 8;
+  recipe.share = 4;
+  const Graph zoo = recipe_network(recipe, 10, 32);
+  EXPECT_EQ(zoo.node("layer1.0.conv1").method.share, 4);
+
+  const testing::TempDir dir;
+  const std::string plain =
+      "onetap-net 1\nx = input 3x8x8\na = conv x out=4 kernel=3 pad=1\nb = conv a out=4 kernel=3 pad=1{}\n"
+      "p = gap b\nfc = linear p out=10\n";
+  const auto with = [&](const std::string& method) {
+    std::string text = plain;
+    text.replace(text.find("{}"), 2, method);
+    testing::write_text(dir / "my.net", text);
+    Recipe own;
+    own.arch = (dir / "my.net").string();
+    return own;
+  };
+  Recipe own = with("");
+  EXPECT_TRUE(recipe_network(own, 10, 0).node("b").is_sal());
+  EXPECT_FALSE(recipe_network(own, 10, 0).node("a").is_sal());
+  own = with(" method=sal taps=3 share=2");
+  EXPECT_EQ(recipe_network(own, 10, 0).node("b").method.taps, 3);  // the file's own methods stand
+  own.method = "conv";
+  EXPECT_FALSE(recipe_network(own, 10, 0).node("b").is_sal());
+  expect_error(ErrorKind::kUsage, "expected 7 values from output 'fc'", [&] { recipe_network(own, 7, 0); });
+}
+
+}  // namespace
+}  // namespace onetap

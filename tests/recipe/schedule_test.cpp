@@ -1,0 +1,69 @@
+#include "onetap/recipe/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace onetap {
+namespace {
+
+constexpr int64_t kSteps = 391;  // CIFAR: 50000 images in batches of 128, the last one smaller
+
+TEST(Schedule, TemperatureFallsGeometricallyFromT0ToT1) {
+  const Schedule schedule(Recipe{}, kSteps);
+  const int64_t total = 300 * kSteps;
+  EXPECT_EQ(schedule.total_steps(), total);
+  EXPECT_EQ(schedule.temperature(0), 6.7);
+  EXPECT_NEAR(schedule.temperature(total), 0.02, 1e-12);
+  // alpha = (T1/T0)^(1/steps) = 0.9999504...: what the paper's rounded 0.99994 stands for.
+  EXPECT_NEAR(schedule.temperature(1) / 6.7, 0.9999504, 1e-7);
+  EXPECT_NEAR(schedule.temperature(total / 2), std::sqrt(6.7 * 0.02), 1e-9);
+}
+
+TEST(Schedule, AlphaAndFloorCanBePinned) {
+  Recipe recipe;
+  recipe.alpha = 0.5;
+  recipe.t_floor = 0.1;
+  const Schedule schedule(recipe, kSteps);
+  EXPECT_DOUBLE_EQ(schedule.temperature(3), 6.7 / 8);
+  EXPECT_DOUBLE_EQ(schedule.temperature(100), 0.1);
+}
+
+TEST(Schedule, StepDropsByTenEveryHundredEpochs) {
+  Recipe recipe;
+  const Schedule thirds(recipe, kSteps);
+  EXPECT_DOUBLE_EQ(thirds.learning_rate(0), 0.1);
+  EXPECT_DOUBLE_EQ(thirds.learning_rate(100 * kSteps - 1), 0.1);
+  EXPECT_DOUBLE_EQ(thirds.learning_rate(100 * kSteps), 0.01);
+  EXPECT_NEAR(thirds.learning_rate(200 * kSteps), 0.001, 1e-15);
+  recipe.epochs = 400;
+  recipe.lr_every = 100;
+  EXPECT_NEAR(Schedule(recipe, kSteps).learning_rate(399 * kSteps), 0.0001, 1e-15);
+}
+
+TEST(Schedule, CosineEndsAtItsFinalValue) {
+  Recipe recipe;
+  recipe.schedule = "cosine";
+  recipe.epochs = 10;
+  recipe.lr_final = 0.01;
+  const Schedule schedule(recipe, 100);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(0), 0.1);
+  EXPECT_NEAR(schedule.learning_rate(500), 0.055, 1e-12);
+  EXPECT_NEAR(schedule.learning_rate(1000), 0.01, 1e-12);
+}
+
+TEST(Schedule, WarmUpRisesToTheRate) {
+  Recipe recipe;
+  recipe.schedule = "cosine";
+  recipe.epochs = 10;
+  recipe.warmup_epochs = 2;
+  const Schedule schedule(recipe, 100);
+  for (int64_t step = 1; step < 200; ++step) {
+    EXPECT_GT(schedule.learning_rate(step), schedule.learning_rate(step - 1));
+    EXPECT_LT(schedule.learning_rate(step), 0.1);
+  }
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(200), 0.1);
+}
+
+}  // namespace
+}  // namespace onetap

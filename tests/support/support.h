@@ -1,0 +1,60 @@
+// Helpers shared by the tests.
+#pragma once
+
+#include "onetap/base/error.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+namespace onetap::testing {
+
+// A directory of its own, removed at the end.
+class TempDir {
+ public:
+  TempDir() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "onetap-test-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+inline std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The action must throw an Error of this kind whose message holds `part`.
+inline void expect_error(ErrorKind kind, const std::string& part, const std::function<void()>& action) {
+  try {
+    action();
+    ADD_FAILURE() << "expected an error with '" << part << "'";
+  } catch (const Error& error) {
+    EXPECT_EQ(static_cast<int>(error.kind()), static_cast<int>(kind)) << error.what();
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    EXPECT_EQ(error.what()[0], '[') << "no tag: " << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << "more than one line: " << error.what();
+  }
+}
+
+}  // namespace onetap::testing
