@@ -2,11 +2,10 @@
 
 #include "tests/support/support.h"
 
+#include <csignal>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <csignal>
 
 namespace fs = std::filesystem;
 

@@ -50,7 +50,8 @@ TEST(Safetensors, RoundTrip) {
 
 TEST(Safetensors, ReadsAFileWrittenByHand) {
   const auto file = SafetensorsFile::parse(
-      file_of(R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}   )", std::string("\0\0\x80?", 4)),
+      file_of(R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}   )",
+              std::string("\0\0\x80?", 4)),
       "hand");
   ASSERT_EQ(file.tensors().size(), 1u);
   float value = 0;
@@ -69,18 +70,20 @@ TEST(Safetensors, TrustsNothing) {
   expect_rejected(R"({"w":{"dtype":"Q9","shape":[1],"data_offsets":[0,4]}})", four, "no valid dtype");
   expect_rejected(R"({"w":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", four, "no valid shape");
   expect_rejected(R"({"w":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})", four, "no valid shape");
-  expect_rejected(R"({"w":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,4]}})", four, "impossible shape");
+  expect_rejected(R"({"w":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,4]}})", four,
+                  "impossible shape");
   expect_rejected(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0]}})", four, "no valid data_offsets");
   expect_rejected(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", four, "needs 4 bytes");
   expect_rejected(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", four, "needs 8 bytes");
   expect_rejected(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", four, "expected at offset");
   expect_rejected(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", eight, "expected at offset 0");
   expect_rejected(
-      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", four,
-      "expected at offset 4");
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+      four, "expected at offset 4");
   expect_rejected(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", eight, "4 bytes after the last tensor");
-  expect_rejected(R"({"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})",
-                  "", "appears twice");
+  expect_rejected(
+      R"({"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})",
+      "", "appears twice");
   expect_rejected(R"({"__metadata__":{"a":1}})", "", "not a string");
 }
 

@@ -28,8 +28,12 @@ NetworkCount count(const std::string& arch, int64_t width, int64_t classes, int6
 
 // ResNet-20, by hand: stem 27w; 3x3 slices 116w^2 (6w^2 + 2w^2 + 5*4w^2 + 8w^2 + 5*16w^2); projections 10w^2; batch
 // norm 98w; fc 40w + 10. A kept weight costs one word and 4 bits of position.
-double resnet20_dense(double w) { return 1054 * w * w + 165 * w + 10; }
-double resnet20_sal(double w, double taps) { return 116 * taps * 1.125 * w * w + 10 * w * w + 165 * w + 10; }
+double resnet20_dense(double w) {
+  return 1054 * w * w + 165 * w + 10;
+}
+double resnet20_sal(double w, double taps) {
+  return 116 * taps * 1.125 * w * w + 10 * w * w + 165 * w + 10;
+}
 
 TEST(Count, ResNet20FollowsThePapersFormulas) {
   for (int64_t w : {8, 10, 16, 30, 32, 34, 64, 83, 120}) {

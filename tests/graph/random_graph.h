@@ -44,8 +44,11 @@ inline Graph random_graph(uint64_t seed) {
     node.name = name;
     node.inputs = {from};
     switch (pick(0, 8)) {
-      case 0: node.op = Op::kBatchNorm; break;
-      case 1: break;
+      case 0:
+        node.op = Op::kBatchNorm;
+        break;
+      case 1:
+        break;
       case 2:
         node.op = Op::kAdd;
         node.inputs = {from, from};

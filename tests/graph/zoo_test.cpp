@@ -21,9 +21,8 @@ Graph build(const std::string& arch, std::optional<int64_t> width = {}, std::opt
 }
 
 int64_t count_convs(const Graph& graph, int64_t kernel) {
-  return std::count_if(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
-    return node.op == Op::kConv && node.kernel.h == kernel;
-  });
+  return std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                       [&](const Node& node) { return node.op == Op::kConv && node.kernel.h == kernel; });
 }
 
 // A CIFAR ResNet of depth 6n+2 has 6n+1 k x k convolutions and, with option B, two projections.

@@ -65,7 +65,10 @@ TEST(Recipe, EveryFieldRoundTripsAwayFromItsDefault) {
     if (std::holds_alternative<bool Recipe::*>(field.member)) {
       value = recipe_field_text(recipe, field) == "true" ? "false" : "true";
     } else if (!std::holds_alternative<std::string Recipe::*>(field.member)) {
-      value = recipe_field_text(recipe, field) == "1" ? "2" : field.low > 1 ? std::to_string(static_cast<int>(field.low)) : field.high < 1 ? "0.5" : "1";
+      value = recipe_field_text(recipe, field) == "1" ? "2"
+              : field.low > 1                         ? std::to_string(static_cast<int>(field.low))
+              : field.high < 1                        ? "0.5"
+                                                      : "1";
     }
     set_recipe_field(recipe, field, value, field.key);
     EXPECT_TRUE(parse(recipe_text(recipe)) == recipe) << field.key;

@@ -1,0 +1,130 @@
+#include "onetap/nn/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace onetap::nn {
+namespace {
+
+torch::Tensor random_logits(int64_t taps, int64_t groups = 5, int64_t in = 4, int64_t s = 9) {
+  return torch::rand({taps, groups, in, s}, torch::kFloat64);
+}
+
+// The paper's formula for one slice, in plain loops: N = A / sd(A), P = exp(N/T) / sum exp(N/T).
+std::vector<double> soft_slice(const torch::Tensor& slice, double temperature) {
+  const auto* a = slice.data_ptr<double>();
+  const auto s = static_cast<size_t>(slice.numel());
+  double mean = 0, square = 0, sum = 0;
+  for (size_t i = 0; i < s; ++i) mean += a[i] / static_cast<double>(s);
+  for (size_t i = 0; i < s; ++i) square += (a[i] - mean) * (a[i] - mean);
+  const double sd = std::sqrt(square / static_cast<double>(s - 1));
+  std::vector<double> p(s);
+  for (size_t i = 0; i < s; ++i) sum += p[i] = std::exp(a[i] / sd / temperature);
+  for (double& value : p) value /= sum;
+  return p;
+}
+
+class AttentionAt : public ::testing::TestWithParam<double> {};
+INSTANTIATE_TEST_SUITE_P(Temperatures, AttentionAt, ::testing::Values(6.7, 1.0, 0.1));
+
+TEST_P(AttentionAt, SoftFollowsTheFormula) {
+  torch::manual_seed(1);
+  for (const int64_t taps : {1, 2, 3}) {
+    const auto logits = random_logits(taps);
+    const auto p = soft_attention(logits, GetParam());
+    for (int64_t g = 0; g < 5; ++g) {
+      for (int64_t c = 0; c < 4; ++c) {
+        std::vector<double> expected(9, 0);
+        for (int64_t tap = 0; tap < taps; ++tap) {
+          const auto one = soft_slice(logits[tap][g][c].contiguous(), GetParam());
+          for (size_t i = 0; i < 9; ++i) expected[i] = std::max(expected[i], one[i]);
+        }
+        for (size_t i = 0; i < 9; ++i) {
+          EXPECT_NEAR(p[g][c][static_cast<int64_t>(i)].item<double>(), expected[i], 1e-12);
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, NeverMakesDenormals) {
+  torch::manual_seed(2);
+  const auto logits = torch::rand({1, 64, 64, 9});
+  for (const double temperature : {0.1, 0.02, 0.005, 1e-4}) {
+    const auto p = soft_attention(logits, temperature);
+    EXPECT_GT(p.min().item<double>(), 1e-30) << temperature;
+    EXPECT_NEAR(p.sum(-1).max().item<double>(), 1.0, 1e-5);
+  }
+}
+
+TEST(Attention, HardPutsTheOneAtTheLargestLogit) {
+  torch::manual_seed(3);
+  const auto logits = random_logits(1);
+  const auto mask = hard_mask(logits);
+  EXPECT_TRUE(mask.sum(-1).eq(1).all().item<bool>());
+  EXPECT_TRUE(mask.argmax(-1).equal(logits[0].argmax(-1)));
+  EXPECT_TRUE(hard_positions(logits).squeeze(-1).equal(logits[0].argmax(-1)));
+}
+
+TEST(Attention, HardKeepsDistinctPositions) {
+  torch::manual_seed(4);
+  for (const int64_t taps : {2, 3, 9}) {
+    const auto logits = random_logits(taps, 30, 30);
+    EXPECT_TRUE(hard_mask(logits).sum(-1).eq(static_cast<double>(taps)).all().item<bool>());
+    const auto positions = hard_positions(logits);
+    EXPECT_TRUE((positions.narrow(-1, 1, taps - 1) > positions.narrow(-1, 0, taps - 1)).all().item<bool>());
+  }
+}
+
+TEST(Attention, ACollisionGoesToTheNearestRunnerUp) {
+  // Both taps want position 2. Tap 0's second best (5) lies nearer to its maximum than tap 1's (7).
+  auto logits = torch::zeros({2, 1, 1, 9}, torch::kFloat64);
+  logits[0][0][0][2] = 1.0;
+  logits[0][0][0][5] = 0.9;
+  logits[1][0][0][2] = 1.0;
+  logits[1][0][0][7] = 0.4;
+  const auto positions = hard_positions(logits).flatten();
+  EXPECT_EQ(positions[0].item<int64_t>(), 2);
+  EXPECT_EQ(positions[1].item<int64_t>(), 5);
+}
+
+TEST(Attention, TiesGoToTheLowerPosition) {
+  EXPECT_EQ(hard_positions(torch::full({1, 1, 1, 9}, 0.5)).item<int64_t>(), 0);
+  const auto two = hard_positions(torch::full({2, 1, 1, 9}, 0.5)).flatten();
+  EXPECT_EQ(two[0].item<int64_t>(), 0);
+  EXPECT_EQ(two[1].item<int64_t>(), 1);
+}
+
+TEST(Attention, RoundEmptiesUnsureSlices) {
+  auto logits = torch::zeros({1, 2, 1, 9}, torch::kFloat64);
+  logits[0][0][0][4] = 1.0;  // N = 3 there: P = e^3 / (e^3 + 8) = 0.715 at T = 1
+  logits[0][1][0] = torch::arange(9, torch::kFloat64);
+  const auto sure = rounded_mask(logits, 1.0);
+  EXPECT_EQ(sure[0][0].sum().item<double>(), 1.0);
+  EXPECT_EQ(sure[0][0][4].item<double>(), 1.0);
+  EXPECT_EQ(sure[1].sum().item<double>(), 0.0);                    // largest P is 0.31 at T = 1
+  EXPECT_EQ(rounded_mask(logits, 6.7).sum().item<double>(), 0.0);  // the collapse at high temperature
+  EXPECT_TRUE(rounded_mask(logits, 0.01).equal(hard_mask(logits)));
+}
+
+TEST(Attention, EqualLogitsGiveUniformPAndFiniteGradients) {
+  for (const int64_t taps : {1, 2}) {
+    for (const double level : {0.0, 0.5, 1e-20, 1e10}) {
+      auto logits = torch::full({taps, 2, 2, 9}, level, torch::kFloat32).requires_grad_(true);
+      const auto p = soft_attention(logits, 0.1);
+      EXPECT_NEAR(p.min().item<double>(), 1.0 / 9, 1e-6);
+      (p * torch::rand_like(p)).sum().backward();
+      EXPECT_TRUE(torch::isfinite(logits.grad()).all().item<bool>());
+      EXPECT_LT(logits.grad().abs().max().item<double>(), 100.0);
+    }
+  }
+}
+
+TEST(Attention, ExpandRepeatsGroupsAndCutsTheLast) {
+  const auto grouped = torch::arange(3).view({3, 1, 1});
+  EXPECT_TRUE(expand_groups(grouped, 4, 10).flatten().equal(torch::tensor({0, 0, 0, 0, 1, 1, 1, 1, 2, 2})));
+}
+
+}  // namespace
+}  // namespace onetap::nn

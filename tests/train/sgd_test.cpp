@@ -1,0 +1,56 @@
+#include "onetap/train/sgd.h"
+
+#include <gtest/gtest.h>
+
+namespace onetap {
+namespace {
+
+TEST(Sgd, EqualsLibTorchsOwn) {
+  for (const bool nesterov : {false, true}) {
+    for (const double momentum : {0.0, 0.9}) {
+      if (nesterov && momentum == 0) continue;
+      torch::manual_seed(31);
+      torch::nn::Linear ours(5, 3), theirs(5, 3);
+      {
+        const torch::NoGradGuard no_grad;
+        theirs->weight.copy_(ours->weight);
+        theirs->bias.copy_(ours->bias);
+      }
+      Sgd sgd(*ours, {momentum, nesterov, 0.01});
+      torch::optim::SGD reference(
+          theirs->parameters(), torch::optim::SGDOptions(0.1).momentum(momentum).nesterov(nesterov).weight_decay(0.01));
+      for (int i = 0; i < 10; ++i) {
+        const auto x = torch::randn({4, 5});
+        sgd.zero_grad();
+        ours->forward(x).square().sum().backward();
+        sgd.step(0.1);
+        reference.zero_grad();
+        theirs->forward(x).square().sum().backward();
+        reference.step();
+      }
+      EXPECT_TRUE(torch::allclose(ours->weight, theirs->weight, 1e-5, 1e-6)) << momentum << nesterov;
+      EXPECT_TRUE(torch::allclose(ours->bias, theirs->bias, 1e-5, 1e-6));
+    }
+  }
+}
+
+TEST(Sgd, RestartForgetsMomentum) {
+  torch::manual_seed(32);
+  torch::nn::Linear layer(2, 2);
+  Sgd sgd(*layer, {0.9, false, 0});
+  layer->forward(torch::ones({1, 2})).sum().backward();
+  sgd.step(0.1);
+  EXPECT_GT(sgd.state()[0].second.abs().sum().item<double>(), 0.0);
+  sgd.restart();
+  for (const auto& [name, velocity] : sgd.state()) EXPECT_EQ(velocity.abs().sum().item<double>(), 0.0) << name;
+}
+
+TEST(Sgd, StateIsNamedAsTheParameters) {
+  torch::nn::Linear layer(2, 2);
+  const Sgd sgd(*layer, {});
+  ASSERT_EQ(sgd.state().size(), 2u);
+  EXPECT_EQ(sgd.state()[0].first, "weight");
+}
+
+}  // namespace
+}  // namespace onetap

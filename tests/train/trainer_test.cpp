@@ -1,0 +1,263 @@
+#include "onetap/train/trainer.h"
+
+#include "onetap/data/source.h"
+#include "onetap/graph/text.h"
+#include "onetap/train/evaluate.h"
+#include "onetap/train/resolve.h"
+#include "tests/support/support.h"
+
+#include <nlohmann/json.hpp>
+
+namespace fs = std::filesystem;
+
+namespace onetap {
+namespace {
+
+using testing::expect_error;
+using testing::read_text;
+using testing::TempDir;
+
+const char* const kData = "shapes:train=96,test=40";
+
+Recipe small_recipe() {
+  Recipe recipe;
+  recipe.arch = "resnet8";
+  recipe.width = 4;
+  recipe.data = kData;
+  recipe.epochs = 3;
+  recipe.batch_size = 16;
+  recipe.lr = 0.05;
+  recipe.threads = 1;
+  return recipe;
+}
+
+struct Outcome {
+  TrainOutcome result = TrainOutcome::kFinished;
+  std::vector<std::string> notices;
+};
+
+// Starts or resumes; stops by itself after `stop_after` steps of this sitting (0: never).
+Outcome train_in(const fs::path& root, Recipe recipe, int64_t stop_after = 0) {
+  const DataSource source = open_data(recipe.data);
+  std::optional<RunDirectory> run;
+  if (RunFiles(root).holds_run()) {
+    run.emplace(RunDirectory::resume(root));
+    recipe = run->files().read_config();
+  } else {
+    recipe = resolve_recipe(recipe, source);
+    run.emplace(RunDirectory::create(root, recipe, recipe_network(recipe, 10, 32), {{"onetap", "test"}}));
+  }
+  std::atomic<bool> stop{false};
+  Outcome outcome;
+  int64_t steps = 0;
+  TrainEvents events;
+  events.on_step = [&](const StepReport&) {
+    if (++steps == stop_after) stop = true;
+  };
+  events.on_notice = [&](const std::string& text) { outcome.notices.push_back(text); };
+  outcome.result = train(*run, recipe, source, events, stop);
+  return outcome;
+}
+
+// metrics.jsonl without what depends on the clock.
+std::string timeless_metrics(const fs::path& root) {
+  std::string text;
+  for (MetricLine line : read_metrics(RunFiles(root).metrics())) {
+    line.img_per_s = line.wall_s = 0;
+    text += line.json() + '\n';
+  }
+  return text;
+}
+
+std::string final_weights(const fs::path& root) {
+  const Checkpoint last = RunFiles(root).checkpoints().find("last");
+  return read_text(last.path / "model.safetensors") + read_text(last.path / "optimizer.safetensors");
+}
+
+TEST(Trainer, WritesWhatARunDirectoryHolds) {
+  const TempDir dir;
+  EXPECT_EQ(train_in(dir / "run", small_recipe()).result, TrainOutcome::kFinished);
+  const RunFiles files(dir / "run");
+  EXPECT_EQ(files.read_config().width, 4);
+  EXPECT_TRUE(files.read_graph().node("layer1.0.conv1").is_sal());
+  const auto lines = read_metrics(files.metrics());
+  ASSERT_EQ(lines.size(), 6u);  // train and test of three epochs
+  EXPECT_EQ(lines[5].split, "test");
+  EXPECT_EQ(lines[5].step, 18);
+  EXPECT_EQ(lines[5].epoch, 3);
+  EXPECT_TRUE(lines[5].acc_hard.has_value());
+  EXPECT_NEAR(lines[5].temperature, 0.02, 1e-9);
+  EXPECT_LT(lines[4].loss, lines[0].loss);
+  EXPECT_TRUE(fs::exists(files.checkpoints().directory() / "last" / "state.json"));
+}
+
+TEST(Trainer, ResumedRunIsBitIdentical) {
+  const TempDir dir;
+  for (const bool restart : {false, true}) {
+    const std::string tag = restart ? "restart" : "plain";
+    Recipe recipe = small_recipe();
+    recipe.restart_momentum = restart;
+    recipe.nesterov = restart;
+    recipe.label_smoothing = restart ? 0.1 : 0;
+    train_in(dir / (tag + "-whole"), recipe);
+    // Stops inside epochs, at the end of one, and after a single step.
+    for (const int64_t steps : {4, 2, 1, 5}) {
+      EXPECT_EQ(train_in(dir / (tag + "-parts"), recipe, steps).result, TrainOutcome::kInterrupted);
+    }
+    EXPECT_EQ(train_in(dir / (tag + "-parts"), recipe).result, TrainOutcome::kFinished);
+    EXPECT_EQ(timeless_metrics(dir / (tag + "-whole")), timeless_metrics(dir / (tag + "-parts")));
+    EXPECT_TRUE(final_weights(dir / (tag + "-whole")) == final_weights(dir / (tag + "-parts")));
+  }
+}
+
+TEST(Trainer, SeedsDiffer) {
+  const TempDir dir;
+  Recipe recipe = small_recipe();
+  train_in(dir / "a", recipe);
+  recipe.seed = 1;
+  train_in(dir / "b", recipe);
+  EXPECT_FALSE(final_weights(dir / "a") == final_weights(dir / "b"));
+}
+
+TEST(Trainer, AFinishedRunStaysAsItIs) {
+  const TempDir dir;
+  train_in(dir / "run", small_recipe());
+  const std::string metrics = read_text(RunFiles(dir / "run").metrics());
+  EXPECT_EQ(train_in(dir / "run", small_recipe()).result, TrainOutcome::kFinished);
+  EXPECT_EQ(read_text(RunFiles(dir / "run").metrics()), metrics);
+}
+
+TEST(Trainer, ADamagedCheckpointIsPassedOver) {
+  const TempDir dir;
+  train_in(dir / "whole", small_recipe());
+  train_in(dir / "run", small_recipe(), 8);
+  const auto checkpoints = RunFiles(dir / "run").checkpoints().list();
+  ASSERT_EQ(checkpoints.size(), 2u);
+  fs::resize_file(checkpoints[0].path / "model.safetensors", 1000);
+  const Outcome outcome = train_in(dir / "run", small_recipe());
+  ASSERT_FALSE(outcome.notices.empty());
+  EXPECT_NE(outcome.notices[0].find("damaged"), std::string::npos);
+  EXPECT_EQ(timeless_metrics(dir / "whole"), timeless_metrics(dir / "run"));
+  EXPECT_TRUE(final_weights(dir / "whole") == final_weights(dir / "run"));
+}
+
+TEST(Trainer, AllCheckpointsDamagedStartsAgainCleanly) {
+  const TempDir dir;
+  train_in(dir / "whole", small_recipe());
+  train_in(dir / "run", small_recipe(), 8);
+  for (const Checkpoint& checkpoint : RunFiles(dir / "run").checkpoints().list()) {
+    fs::resize_file(checkpoint.path / "optimizer.safetensors", 1000);  // the model loads, then this fails
+  }
+  train_in(dir / "run", small_recipe());
+  EXPECT_EQ(timeless_metrics(dir / "whole"), timeless_metrics(dir / "run"));
+  EXPECT_TRUE(final_weights(dir / "whole") == final_weights(dir / "run"));
+}
+
+TEST(Trainer, KeepsTheNewestAndTheBest) {
+  const TempDir dir;
+  Recipe recipe = small_recipe();
+  recipe.epochs = 6;
+  recipe.checkpoint_steps = 2;
+  train_in(dir / "run", recipe);
+  const CheckpointFolder folder = RunFiles(dir / "run").checkpoints();
+  const auto all = folder.list();
+  EXPECT_LE(all.size(), 3u);
+  EXPECT_GE(all.size(), 2u);
+  EXPECT_EQ(all[0].state.step, 36);
+  const Checkpoint best = folder.find("best");
+  double best_accuracy = 0;
+  int64_t best_step = 0;
+  for (const MetricLine& line : read_metrics(RunFiles(dir / "run").metrics())) {
+    if (line.split == "test" && *line.acc_hard > best_accuracy) {
+      best_accuracy = *line.acc_hard;
+      best_step = line.step;
+    }
+  }
+  EXPECT_EQ(best.state.step, best_step);
+  expect_error(ErrorKind::kData, "no checkpoint of step 7", [&] { folder.find("7"); });
+  expect_error(ErrorKind::kUsage, "expected last, best or a step number", [&] { folder.find("newest"); });
+}
+
+TEST(Trainer, AnExplodingLossStopsWithTheStepAndTheLastCheckpoint) {
+  const TempDir dir;
+  Recipe recipe = small_recipe();
+  recipe.lr = 1e30;
+  recipe.momentum = 0;
+  expect_error(ErrorKind::kFailure, "the last good checkpoint is none yet", [&] { train_in(dir / "run", recipe); });
+}
+
+TEST(Trainer, EvalEveryTestsTheLastEpochToo) {
+  const TempDir dir;
+  Recipe recipe = small_recipe();
+  recipe.eval_every = 2;
+  train_in(dir / "run", recipe);
+  std::vector<int64_t> tested;
+  for (const MetricLine& line : read_metrics(RunFiles(dir / "run").metrics())) {
+    if (line.split == "test") tested.push_back(line.epoch);
+  }
+  EXPECT_EQ(tested, (std::vector<int64_t>{2, 3}));
+}
+
+TEST(RunDirectory, NeverMixesRuns) {
+  const TempDir dir;
+  const Recipe recipe = resolve_recipe(small_recipe(), open_data(kData));
+  const Graph graph = recipe_network(recipe, 10, 32);
+  const auto create = [&](const fs::path& root) { RunDirectory::create(root, recipe, graph, {}); };
+  create(dir / "run");
+  expect_error(ErrorKind::kUsage, "holds a run already", [&] { create(dir / "run"); });
+  testing::write_text(dir / "other" / "thesis.tex", "years of work");
+  expect_error(ErrorKind::kUsage, "with 'thesis.tex' in it", [&] { create(dir / "other"); });
+  testing::write_text(dir / "file", "");
+  expect_error(ErrorKind::kUsage, "got a file", [&] { create(dir / "file"); });
+  expect_error(ErrorKind::kUsage, "cannot create", [&] { create(dir / "file" / "run"); });
+  expect_error(ErrorKind::kData, "expected a run directory", [&] { RunDirectory::resume(dir / "nowhere"); });
+  const RunDirectory held = RunDirectory::resume(dir / "run");
+  expect_error(ErrorKind::kFailure, "in use by process", [&] { RunDirectory::resume(dir / "run"); });
+}
+
+TEST(Checkpoint, StateRoundTripsExactly) {
+  RunState state;
+  state.step = 123;
+  state.epoch_logged = false;
+  state.loss_sum = 1.0 / 3.0;
+  state.best_accuracy = 0.1 + 0.2;
+  EXPECT_EQ(RunState::parse(state.json(), "x").json(), state.json());
+  EXPECT_EQ(RunState::parse(state.json(), "x").loss_sum, 1.0 / 3.0);
+  expect_error(ErrorKind::kData, "not a state file", [] { RunState::parse("{", "x"); });
+  expect_error(ErrorKind::kData, "expected format 1, got 2", [] { RunState::parse(R"({"format":2})", "x"); });
+}
+
+TEST(Evaluate, CountsRightAnswersOverWholeAndPartialBatches) {
+  const DataSource source = open_data(kData);
+  Recipe recipe = resolve_recipe(small_recipe(), source);
+  torch::manual_seed(3);
+  nn::GraphModule module(recipe_network(recipe, 10, 32));
+  EvalOptions options;
+  options.stream.view = recipe_view(module->graph(), source);
+  std::optional<EvalResult> reference;
+  for (const int64_t batch : {1, 7, 40, 100}) {
+    options.stream.batch_size = batch;
+    const auto result = evaluate(module, *source.test, options);
+    ASSERT_TRUE(result.has_value());
+    EXPECT_EQ(result->images, 40);
+    if (!reference) reference = result;
+    EXPECT_EQ(result->soft.accuracy, reference->soft.accuracy);
+    EXPECT_EQ(result->hard.accuracy, reference->hard.accuracy);
+    EXPECT_NEAR(result->soft.loss, reference->soft.loss, 1e-5);
+  }
+  EXPECT_TRUE(module->is_training());
+  options.progress = [](int64_t) { return false; };
+  EXPECT_FALSE(evaluate(module, *source.test, options).has_value());
+}
+
+TEST(Resolve, ChecksNetworkAgainstData) {
+  const DataSource source = open_data(kData);
+  const Graph wrong = parse_network("onetap-net 1\nx = input 1x8x8\np = gap x\nfc = linear p out=10\n");
+  expect_error(ErrorKind::kUsage, "square colour images", [&] { check_network(wrong, source); });
+  expect_error(ErrorKind::kUsage, "expected device", [] { parse_device("gpu"); });
+  expect_error(ErrorKind::kUsage, "expected a device below", [] { parse_device("cuda:99"); });
+  EXPECT_GE(available_cpus(), 1);
+}
+
+}  // namespace
+}  // namespace onetap
