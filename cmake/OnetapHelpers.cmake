@@ -8,8 +8,14 @@ target_compile_options(onetap_flags INTERFACE
   $<$<BOOL:${ONETAP_WERROR}>:-Werror>)
 if(ONETAP_SANITIZE)
   target_compile_options(onetap_flags INTERFACE
-    -fsanitize=${ONETAP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    -fsanitize=${ONETAP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
+    -Wno-maybe-uninitialized)  # instrumentation makes GCC see paths that are not there
   target_link_options(onetap_flags INTERFACE -fsanitize=${ONETAP_SANITIZE})
+endif()
+
+if(ONETAP_UNITY)
+  set(CMAKE_UNITY_BUILD ON)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
 endif()
 
 # ccache needs to be told that a precompiled header is what it looks like.
@@ -50,6 +56,9 @@ function(onetap_test name)
   add_executable(${name}_test ${test_SOURCES})
   target_link_libraries(${name}_test PRIVATE ${test_LINK} GTest::gtest_main onetap_flags)
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
+  if(NOT test_TORCH)
+    set_target_properties(${name}_test PROPERTIES UNITY_BUILD OFF)  # helpers of the same name in many files
+  endif()
   if(test_TORCH)
     # One process for all of them: loading LibTorch takes longer than most tests.
     onetap_use_torch(${name}_test)

@@ -4,8 +4,6 @@
 #include "onetap/base/file.h"
 #include "onetap/base/text.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <system_error>
 #include <tuple>
@@ -15,7 +13,6 @@ namespace fs = std::filesystem;
 namespace onetap {
 namespace {
 
-constexpr int kFormat = 1;
 constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kStateFile = "state.json";
@@ -53,48 +50,6 @@ void point_link(const fs::path& link, const std::string& target) {
 }
 
 }  // namespace
-
-std::string RunState::json() const {
-  nlohmann::ordered_json object;
-  object["format"] = kFormat;
-  object["step"] = step;
-  object["epoch_logged"] = epoch_logged;
-  object["loss_sum"] = loss_sum;
-  object["right"] = right;
-  object["seen"] = seen;
-  object["temperature"] = temperature;
-  object["wall_s"] = wall_s;
-  object["metrics_bytes"] = metrics_bytes;
-  object["best_accuracy"] = best_accuracy;
-  object["best_step"] = best_step;
-  return object.dump(2) + '\n';
-}
-
-RunState RunState::parse(const std::string& text, const std::string& label) {
-  const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  try {
-    const int format = object.at("format").get<int>();
-    if (format != kFormat) {
-      fail_data("[checkpoint] expected format {}, got {}: written by another version of onetap ({})", kFormat, format,
-                label);
-    }
-    RunState state;
-    object.at("step").get_to(state.step);
-    object.at("epoch_logged").get_to(state.epoch_logged);
-    object.at("loss_sum").get_to(state.loss_sum);
-    object.at("right").get_to(state.right);
-    object.at("seen").get_to(state.seen);
-    object.at("temperature").get_to(state.temperature);
-    object.at("wall_s").get_to(state.wall_s);
-    object.at("metrics_bytes").get_to(state.metrics_bytes);
-    object.at("best_accuracy").get_to(state.best_accuracy);
-    object.at("best_step").get_to(state.best_step);
-    if (state.step < 0) fail_data("[checkpoint] expected a step of at least 0, got {} ({})", state.step, label);
-    return state;
-  } catch (const nlohmann::json::exception& problem) {
-    fail_data("[checkpoint] not a state file: {} ({})", problem.what(), label);
-  }
-}
 
 std::vector<Checkpoint> CheckpointFolder::list(const std::function<void(const std::string&)>& notice) const {
   std::vector<Checkpoint> found;

@@ -6,6 +6,7 @@
 //   checkpoints/last, checkpoints/best                links to the newest and to the best one
 #pragma once
 
+#include "onetap/journal/run_state.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/train/sgd.h"
 
@@ -17,23 +18,6 @@
 #include <vector>
 
 namespace onetap {
-
-// Everything beside tensors that a run must remember; random numbers need no memory (see random.h).
-struct RunState {
-  int64_t step = 0;          // optimiser steps done
-  bool epoch_logged = true;  // at the end of an epoch: its test and metrics are done too
-  double loss_sum = 0;       // of the present epoch so far
-  int64_t right = 0;
-  int64_t seen = 0;
-  double temperature = 1;  // of the soft network at this step
-  double wall_s = 0;
-  uint64_t metrics_bytes = 0;
-  double best_accuracy = -1;
-  int64_t best_step = -1;
-
-  std::string json() const;
-  static RunState parse(const std::string& text, const std::string& label);
-};
 
 struct Checkpoint {
   std::filesystem::path path;

@@ -1,5 +1,6 @@
 #include "onetap/journal/event_file.h"
 #include "onetap/journal/metrics.h"
+#include "onetap/journal/run_state.h"
 #include "tests/support/support.h"
 
 #include <cstring>
@@ -61,6 +62,18 @@ TEST(Metrics, ALineWithoutItsEndIsNotThereYet) {
   EXPECT_EQ(parse_metrics(text, "test").size(), 1u);
   expect_error(ErrorKind::kData, "test:1", [] { parse_metrics("{}\n", "test"); });
   expect_error(ErrorKind::kData, "test:2", [] { parse_metrics(line(1).json() + "\nnot json\n", "test"); });
+}
+
+TEST(RunState, RoundTripsExactly) {
+  RunState state;
+  state.step = 123;
+  state.epoch_logged = false;
+  state.loss_sum = 1.0 / 3.0;
+  state.best_accuracy = 0.1 + 0.2;
+  EXPECT_EQ(RunState::parse(state.json(), "x").json(), state.json());
+  EXPECT_EQ(RunState::parse(state.json(), "x").loss_sum, 1.0 / 3.0);
+  expect_error(ErrorKind::kData, "not a state file", [] { RunState::parse("{", "x"); });
+  expect_error(ErrorKind::kData, "expected format 1, got 2", [] { RunState::parse(R"({"format":2})", "x"); });
 }
 
 // CRC-32C of "123456789" is 0xE3069283 (RFC 3720); TFRecord rotates it right by 15 and adds a constant.

@@ -215,18 +215,6 @@ TEST(RunDirectory, NeverMixesRuns) {
   expect_error(ErrorKind::kFailure, "in use by process", [&] { RunDirectory::resume(dir / "run"); });
 }
 
-TEST(Checkpoint, StateRoundTripsExactly) {
-  RunState state;
-  state.step = 123;
-  state.epoch_logged = false;
-  state.loss_sum = 1.0 / 3.0;
-  state.best_accuracy = 0.1 + 0.2;
-  EXPECT_EQ(RunState::parse(state.json(), "x").json(), state.json());
-  EXPECT_EQ(RunState::parse(state.json(), "x").loss_sum, 1.0 / 3.0);
-  expect_error(ErrorKind::kData, "not a state file", [] { RunState::parse("{", "x"); });
-  expect_error(ErrorKind::kData, "expected format 1, got 2", [] { RunState::parse(R"({"format":2})", "x"); });
-}
-
 TEST(Evaluate, CountsRightAnswersOverWholeAndPartialBatches) {
   const DataSource source = open_data(kData);
   Recipe recipe = resolve_recipe(small_recipe(), source);

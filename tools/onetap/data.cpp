@@ -28,7 +28,7 @@ struct FetchArguments {
 
 #if defined(ONETAP_HAVE_FETCH)
 
-int fetch(const FetchArguments& arguments) {
+int run_fetch(const FetchArguments& arguments) {
   FetchOptions options;
   options.name = arguments.name;
   options.directory = arguments.directory.empty() ? data_cache_directory() : std::filesystem::path(arguments.directory);
@@ -52,7 +52,7 @@ int fetch(const FetchArguments& arguments) {
 
 #else
 
-int fetch(const FetchArguments&) {
+int run_fetch(const FetchArguments&) {
   fail_usage("[fetch] this onetap was built without libcurl or libarchive and cannot download");
 }
 
@@ -87,7 +87,7 @@ SplitReport check_split(const std::string& name, const Dataset& data, size_t cla
   return report;
 }
 
-int check(const std::string& spec, bool json) {
+int run_check(const std::string& spec, bool json) {
   const DataSource source = open_data(spec);
   const SplitReport splits[] = {check_split("train", *source.train, source.classes.size()),
                                 check_split("test", *source.test, source.classes.size())};
@@ -153,7 +153,7 @@ void add_data(CLI::App& app, Action& action) {
       "  onetap data fetch cifar100 --to data\n"
       "\nAn interrupted download goes on where it stopped. The data cache is $ONETAP_DATA, else\n"
       "$XDG_CACHE_HOME/onetap/data, else ~/.cache/onetap/data; --data cifar10 without a directory reads it.");
-  fetch_verb->callback([arguments, &action] { action = [arguments] { return fetch(*arguments); }; });
+  fetch_verb->callback([arguments, &action] { action = [arguments] { return run_fetch(*arguments); }; });
 
   auto spec = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
@@ -164,7 +164,7 @@ void add_data(CLI::App& app, Action& action) {
       "Examples:\n"
       "  onetap data check cifar10:data\n"
       "  onetap data check folder:imagenet --json");
-  check_verb->callback([spec, json, &action] { action = [spec, json] { return check(*spec, *json); }; });
+  check_verb->callback([spec, json, &action] { action = [spec, json] { return run_check(*spec, *json); }; });
 
   verb->footer(
       "Examples:\n"

@@ -20,7 +20,7 @@
 namespace onetap::tool {
 namespace {
 
-struct Options {
+struct EvalArguments {
   std::vector<std::string> runs;
   std::string data;
   std::string checkpoint = "last";
@@ -32,19 +32,19 @@ struct Options {
 };
 
 // One row: a network in one form.
-struct Row {
+struct EvalRow {
   std::string run, network, method, form;
   int64_t step = 0;
   Score score;
   double params = 0;
 };
 
-std::string method_name(const Recipe& recipe, bool has_sal) {
+std::string method_title(const Recipe& recipe, bool has_sal) {
   if (!has_sal) return "conv";
   return fmt::format("sal taps={} share={}", recipe.taps, recipe.share);
 }
 
-std::vector<Row> evaluate_run(const Options& options, const std::string& path,
+std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::string& path,
                               std::map<std::string, DataSource>& opened) {
   const RunFiles files(path);
   const Recipe recipe = files.read_config();
@@ -76,25 +76,25 @@ std::vector<Row> evaluate_run(const Options& options, const std::string& path,
   console().clear_progress();
 
   const bool has_sal = !module->sal_layers().empty();
-  Row row{path,
+  EvalRow row{path,
           graph.name(),
-          method_name(recipe, has_sal),
+          method_title(recipe, has_sal),
           "dense",
           checkpoint.state.step,
           result.soft,
           count_network(graph, CountRules::kPlain).params};
   if (!has_sal) return {row};
   row.form = "soft";
-  Row hard = row;
+  EvalRow hard = row;
   hard.form = binarize == "round" ? "round" : "hard";
   hard.score = result.hard;
   hard.params = count_network(graph, CountRules::kPaper).params;
   return {row, hard};
 }
 
-void print_json(const std::vector<Row>& rows) {
+void print_eval_json(const std::vector<EvalRow>& rows) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Row& row : rows) {
+  for (const EvalRow& row : rows) {
     list.push_back({{"run", row.run},
                     {"network", row.network},
                     {"method", row.method},
@@ -107,7 +107,7 @@ void print_json(const std::vector<Row>& rows) {
   std::cout << list.dump(2) << '\n';
 }
 
-void print_table(const std::vector<Row>& rows) {
+void print_eval_table(const std::vector<EvalRow>& rows) {
   using A = Table::Align;
   Table table({{"run"},
                {"network"},
@@ -116,29 +116,29 @@ void print_table(const std::vector<Row>& rows) {
                {"accuracy", A::kRight},
                {"loss", A::kRight},
                {"params", A::kRight}});
-  for (const Row& row : rows) {
+  for (const EvalRow& row : rows) {
     table.add({row.run, row.network, row.method, row.form, percent_text(row.score.accuracy),
                fmt::format("{:.4f}", row.score.loss), with_thousands(row.params)});
   }
   std::cout << table.text();
 }
 
-int run(const Options& options) {
+int run_eval(const EvalArguments& options) {
   torch::set_num_threads(static_cast<int>(options.threads > 0 ? options.threads : available_cpus()));
   std::map<std::string, DataSource> opened;
-  std::vector<Row> rows;
+  std::vector<EvalRow> rows;
   for (const std::string& path : options.runs) {
     const auto more = evaluate_run(options, path, opened);
     rows.insert(rows.end(), more.begin(), more.end());
   }
-  options.json ? print_json(rows) : print_table(rows);
+  options.json ? print_eval_json(rows) : print_eval_table(rows);
   return 0;
 }
 
 }  // namespace
 
 void add_eval(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvalArguments>();
   CLI::App* verb = app.add_subcommand("eval", "accuracy of runs on their test set, soft and hard");
   verb->add_option("RUN", options->runs, "run directories")->required();
   verb->add_option("--data", options->data,
@@ -163,7 +163,7 @@ void add_eval(CLI::App& app, Action& action) {
       "  onetap eval runs/sanet --data cifar10:DIR --checkpoint best\n"
       "\nForms: dense; soft, every weight scaled by its attention (params: all trainable values); hard, the kept\n"
       "taps alone (params: 32-bit words of kept weights and positions, as the paper counts).");
-  verb->callback([options, &action] { action = [options] { return run(*options); }; });
+  verb->callback([options, &action] { action = [options] { return run_eval(*options); }; });
 }
 
 }  // namespace onetap::tool

@@ -18,7 +18,7 @@
 namespace onetap::tool {
 namespace {
 
-struct Options {
+struct NetsOptions {
   std::string network;
   RecipeFlags flags;
   int64_t classes = 0;
@@ -59,7 +59,7 @@ std::string method_cell(const Node& node) {
   return fmt::format("sal taps={} share={}", node.method.taps, node.method.share);
 }
 
-void print_json(const Graph& graph, const NetworkCount& count) {
+void print_network_json(const Graph& graph, const NetworkCount& count) {
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
   for (size_t i = 0; i < count.layers.size(); ++i) {
     const Node& node = graph.nodes()[i];
@@ -75,7 +75,7 @@ void print_json(const Graph& graph, const NetworkCount& count) {
   std::cout << object.dump(2) << '\n';
 }
 
-void print_table(const Graph& graph, const NetworkCount& count) {
+void print_network_table(const Graph& graph, const NetworkCount& count) {
   using A = Table::Align;
   Table table(
       {{"layer"}, {"op"}, {"kernel"}, {"stride"}, {"output"}, {"params", A::kRight}, {"MACs", A::kRight}, {"method"}});
@@ -94,7 +94,7 @@ void print_table(const Graph& graph, const NetworkCount& count) {
             << "\nparams: 32-bit words of the finished network, kept weights and tap positions, as the paper counts.\n";
 }
 
-int run(const Options& options) {
+int run_nets(const NetsOptions& options) {
   if (options.network.empty()) {
     list_zoo(options.json);
     return 0;
@@ -109,9 +109,9 @@ int run(const Options& options) {
   if (options.text) {
     std::cout << network_text(graph);
   } else if (options.json) {
-    print_json(graph, count_network(graph, CountRules::kPaper));
+    print_network_json(graph, count_network(graph, CountRules::kPaper));
   } else {
-    print_table(graph, count_network(graph, CountRules::kPaper));
+    print_network_table(graph, count_network(graph, CountRules::kPaper));
   }
   return 0;
 }
@@ -119,7 +119,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_nets(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<NetsOptions>();
   CLI::App* verb = app.add_subcommand("nets", "list the architectures, or print one");
   verb->add_option("NETWORK", options->network, "an architecture or a network text file");
   options->flags.add(*verb,
@@ -135,7 +135,7 @@ void add_nets(CLI::App& app, Action& action) {
       "  onetap nets resnet20 --width 83\n"
       "  onetap nets resnet20 --width 16 --method sal --share 4 --text > my.net\n"
       "  onetap train --arch my.net --data shapes --out runs/mine");
-  verb->callback([options, &action] { action = [options] { return run(*options); }; });
+  verb->callback([options, &action] { action = [options] { return run_nets(*options); }; });
 }
 
 }  // namespace onetap::tool

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 namespace onetap::tool {
 namespace {
 
-struct Options {
+struct TrainOptions {
   std::string recipe_path;
   RecipeFlags flags;
   std::string out;
@@ -42,7 +42,7 @@ struct Request {
   std::set<std::string> keys;
 };
 
-Request read_request(const Options& options) {
+Request read_request(const TrainOptions& options) {
   Request request;
   if (!options.recipe_path.empty()) {
     const auto keys = apply_recipe_text(request.recipe, read_file(options.recipe_path, 1u << 20), options.recipe_path);
@@ -136,7 +136,7 @@ void describe(const Recipe& recipe, const DataSource& source, const Graph& graph
                              recipe.method, with_thousands(dense.params), with_thousands(kept.params)));
 }
 
-void print_result(const Options& options, const RunFiles& files, bool has_sal) {
+void print_result(const TrainOptions& options, const RunFiles& files, bool has_sal) {
   const auto lines = read_metrics(files.metrics());
   const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const MetricLine& l) { return l.split == "test"; });
   if (last == lines.rend()) return;
@@ -159,7 +159,7 @@ bool has_sal_layers(const Graph& graph) {
   return false;
 }
 
-int run(const Options& options) {
+int run_train(const TrainOptions& options) {
   if (options.out.empty() && !options.dry_run) fail_usage("[train] expected --out RUN, the directory for this run");
   const Request request = read_request(options);
   const RunFiles files(options.out);
@@ -197,7 +197,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_train(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainOptions>();
   CLI::App* verb = app.add_subcommand("train", "train a network, or go on with a run");
   verb->add_option("RECIPE", options->recipe_path, "a recipe in TOML; flags override it")->check(CLI::ExistingFile);
   verb->add_option("-o,--out", options->out, "directory of the run")->option_text("RUN");
@@ -212,7 +212,7 @@ void add_train(CLI::App& app, Action& action) {
       "  onetap train --arch my.net --method sal --layers 'layer2.*,layer3.*' --out runs/mine\n"
       "\nA run that was killed, interrupted or ran out of disk goes on with the same command and --resume;\n"
       "on a CPU its results are bit for bit those of a run that was never interrupted.");
-  verb->callback([options, &action] { action = [options] { return run(*options); }; });
+  verb->callback([options, &action] { action = [options] { return run_train(*options); }; });
 }
 
 }  // namespace onetap::tool

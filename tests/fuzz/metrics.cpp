@@ -1,0 +1,15 @@
+// A line that is accepted must survive being written and read again.
+#include "onetap/journal/metrics.h"
+
+#include "tests/fuzz/fuzz.h"
+
+using namespace onetap;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  fuzz::accepts([&] {
+    for (const MetricLine& line : parse_metrics(fuzz::text_of(data, size), "fuzz")) {
+      fuzz::require(MetricLine::parse(line.json(), "again").json() == line.json());
+    }
+  });
+  return 0;
+}
