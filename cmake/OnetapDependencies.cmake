@@ -1,8 +1,16 @@
-# Needed always. Header-only in use: fmt is compiled into our own objects, so that a consumer of the installed
-# libraries links nothing but them.
-find_package(fmt REQUIRED)
-find_package(nlohmann_json REQUIRED)
-find_package(tomlplusplus REQUIRED)
+# Needed always, and headers alone: found by file, so that a folder of headers on CMAKE_PREFIX_PATH will do, and an
+# installed onetap needs none of them.
+function(onetap_header_library name header)
+  find_path(ONETAP_${name}_INCLUDE ${header} REQUIRED DOC "folder of ${header}")
+  add_library(onetap_${name} INTERFACE)
+  if(NOT ONETAP_${name}_INCLUDE STREQUAL "/usr/include")
+    target_include_directories(onetap_${name} SYSTEM INTERFACE ${ONETAP_${name}_INCLUDE})
+  endif()
+  target_compile_definitions(onetap_${name} INTERFACE ${ARGN})
+endfunction()
+onetap_header_library(fmt fmt/format.h FMT_HEADER_ONLY=1)
+onetap_header_library(json nlohmann/json.hpp)
+onetap_header_library(toml toml++/toml.h TOML_HEADER_ONLY=1)
 find_package(Threads REQUIRED)
 
 # Optional: the feature that needs one says so when it is missing.
@@ -20,7 +28,7 @@ else()
 endif()
 
 if(ONETAP_BUILD_TOOLS)
-  find_package(CLI11 REQUIRED)
+  onetap_header_library(cli CLI/CLI.hpp)
 endif()
 if(ONETAP_BUILD_TESTS)
   find_package(GTest REQUIRED)

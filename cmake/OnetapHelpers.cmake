@@ -1,7 +1,7 @@
 # Flags of our own sources: not exported, so that nothing leaks to a consumer.
 # fmt comes with them, header-only: an installed onetap does not need it.
 add_library(onetap_flags INTERFACE)
-target_link_libraries(onetap_flags INTERFACE fmt::fmt-header-only)
+target_link_libraries(onetap_flags INTERFACE onetap_fmt)
 target_compile_features(onetap_flags INTERFACE cxx_std_17)
 target_compile_options(onetap_flags INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor

@@ -3,7 +3,6 @@
 #include "onetap/base/text.h"
 #include "onetap/recipe/recipe.h"
 
-#define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
 
 namespace onetap {

@@ -63,9 +63,7 @@ std::string bash_script(const std::vector<Verb>& verbs) {
       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
       "    case \"$path $word\" in\n";
   for (const Verb& verb : verbs) {
-    if (!verb.path.empty())
-      script += fmt::format("      '{0}{1}') path='{0}{1}' ;;\n", verb.path.find(' ') == std::string::npos ? " " : "",
-                            verb.path);
+    if (!verb.path.empty()) script += fmt::format("      ' {0}') path=' {0}' ;;\n", verb.path);
   }
   script += "    esac\n  done\n  case \"$prev\" in\n";
   for (const Choice& choice : choices()) {

@@ -45,7 +45,7 @@ std::string method_title(const Recipe& recipe, bool has_sal) {
 }
 
 std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::string& path,
-                              std::map<std::string, DataSource>& opened) {
+                                  std::map<std::string, DataSource>& opened) {
   const RunFiles files(path);
   const Recipe recipe = files.read_config();
   const Graph graph = files.read_graph();
@@ -77,12 +77,12 @@ std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::strin
 
   const bool has_sal = !module->sal_layers().empty();
   EvalRow row{path,
-          graph.name(),
-          method_title(recipe, has_sal),
-          "dense",
-          checkpoint.state.step,
-          result.soft,
-          count_network(graph, CountRules::kPlain).params};
+              graph.name(),
+              method_title(recipe, has_sal),
+              "dense",
+              checkpoint.state.step,
+              result.soft,
+              count_network(graph, CountRules::kPlain).params};
   if (!has_sal) return {row};
   row.form = "soft";
   EvalRow hard = row;

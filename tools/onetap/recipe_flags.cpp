@@ -23,7 +23,7 @@ void RecipeFlags::add(CLI::App& app, const std::vector<std::string>& keys) {
           field.flag(), [this, key](const std::string& value) { given_[key] = value; }, field.help);
       std::string shape = field.choices.empty() ? field.value_name() : join(field.choices, "|");
       if (!usual.empty()) shape += " [" + usual + "]";
-      option->option_text(shape);
+      option->option_text(shape)->take_last();
     }
     option->group(field.group);
   }

@@ -1,0 +1,145 @@
+"""Bad input: one clear line, exit code 2 or 4, nothing half-written."""
+import os
+import struct
+import unittest
+import zlib
+
+from support import SMALL, CommandTest, main, needs_training, onetap
+
+
+def sparse(path, size, patch=b""):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(patch)
+        file.truncate(size)
+
+
+class Cifar(CommandTest):
+    RECORDS = 10000 * 3073
+
+    def make(self, **changes):
+        for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
+            size, patch = changes.get(name.split(".")[0], (self.RECORDS, b""))
+            sparse(self.path("data", name), size, patch)
+        return "cifar10:" + self.path("data")
+
+    def test_good_files_pass(self):
+        result = self.succeeds("data", "check", self.make())
+        self.assertIn("50000", result.stdout)
+
+    def test_truncated_oversized_and_mislabelled(self):
+        self.refused(4, "expected 30730000 bytes (10000 records of 3073), got 30729999", "data", "check",
+                     self.make(data_batch_3=(self.RECORDS - 1, b"")))
+        self.refused(4, "got 30730001", "data", "check", self.make(test_batch=(self.RECORDS + 1, b"")))
+        self.refused(4, "got 0", "data", "check", self.make(data_batch_1=(0, b"")))
+        self.refused(4, "expected labels 0..9, got 17 in record 0", "data", "check",
+                     self.make(data_batch_2=(self.RECORDS, b"\x11")))
+
+    def test_missing(self):
+        self.refused(4, "onetap data fetch cifar10", "data", "check", "cifar10:" + self.path("nowhere"))
+        self.refused(2, "did you mean 'cifar10'", "data", "check", "cifar1:" + self.path("nowhere"))
+
+    def test_cifar100_wants_its_own_sizes(self):
+        sparse(self.path("c100", "train.bin"), 50000 * 3074)
+        sparse(self.path("c100", "test.bin"), 10000 * 3073)
+        self.refused(4, "10000 records of 3074", "data", "check", "cifar100:" + self.path("c100"))
+
+
+class Folder(CommandTest):
+    @staticmethod
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    # 4x4 grey pixels.
+    PNG = b"\x89PNG\r\n\x1a\n" + b"".join((
+        chunk.__func__(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 0, 0, 0, 0)),
+        chunk.__func__(b"IDAT", zlib.compress(bytes(4 * 5))), chunk.__func__(b"IEND", b"")))
+
+    def make(self):
+        for split in ("train", "val"):
+            for name in ("ant", "bee"):
+                self.write(f"f/{split}/{name}/1.png", self.PNG)
+        return "folder:" + self.path("f")
+
+    def test_good_folder_passes(self):
+        self.assertIn("2", self.succeeds("data", "check", self.make()).stdout)
+
+    def test_what_does_not_decode_is_named(self):
+        spec = self.make()
+        self.write("f/train/ant/2.png", b"not an image")
+        self.write("f/train/ant/3.png", self.PNG[:-20])
+        result = onetap("data", "check", spec)
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("2.png", result.stderr)
+        self.assertIn("3.png", result.stderr)
+        self.assertIn("got 2 that do not", result.stderr)
+
+    def test_empty_class_and_missing_split(self):
+        spec = self.make()
+        os.makedirs(self.path("f/train/cow"))
+        os.makedirs(self.path("f/val/cow"))
+        self.refused(4, "got none", "data", "check", spec)
+        self.refused(4, "got no folder train", "data", "check", "folder:" + self.dir)
+
+    @needs_training
+    def test_training_on_a_damaged_image_stops_with_its_name(self):
+        spec = self.make()
+        self.write("f/train/ant/2.png", b"not an image")
+        result = onetap("train", "--arch", "resnet8", "--width", "4", "--image-size", "32", "--data", spec, "--epochs", 1,
+                        "--out", self.path("run"))
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertIn("2.png", result.stderr)
+
+
+@needs_training
+class Train(CommandTest):
+    def refused_and_clean(self, code, part, *flags):
+        self.refused(code, part, "train", *SMALL, *flags, "--out", self.path("run"))
+        self.assertFalse(os.path.exists(self.path("run")), "a refused run must leave nothing behind")
+
+    def test_recipes(self):
+        bad = self.write("bad.toml", "widht = 16\n")
+        self.refused_and_clean(2, "unknown key widht", bad)
+        self.refused_and_clean(2, "did you mean 'width'", bad)
+        self.refused_and_clean(2, "bad2.toml:2", self.write("bad2.toml", 'arch = "resnet20"\nepochs = = 3\n'))
+
+    def test_impossible_values(self):
+        self.refused_and_clean(2, "expected --width in 1..65536, got 0", "--width", 0)
+        self.refused_and_clean(2, "expected taps in 1..9", "--taps", 10)
+        self.refused_and_clean(2, "expected share in 1..4", "--share", 5)
+        self.refused_and_clean(2, "expected --epochs in", "--epochs", 0)
+        self.refused_and_clean(2, "whole number for --epochs", "--epochs", "many")
+        self.refused_and_clean(2, "expected --lr", "--lr", "-1")
+        self.refused_and_clean(2, "did you mean 'sal'", "--method", "sall")
+        self.refused_and_clean(2, "expected device", "--device", "gpu")
+        self.refused_and_clean(2, "matches 'layer7.*'", "--layers", "layer7.*")
+        net = self.write("small.net", "onetap-net 1\nx = input 3x32x32\np = gap x\nfc = linear p out=7\n")
+        self.refused_and_clean(2, "expected 10 values", "--arch", net, "--method", "conv")
+
+    def test_missing_data_and_places(self):
+        self.refused_and_clean(4, "onetap data fetch", "--data", "cifar10:" + self.path("nowhere"))
+        self.refused(2, "expected --out RUN", "train", *SMALL)
+        file = self.write("file", "")
+        self.refused(2, "got a file", "train", *SMALL, "--out", file)
+        self.refused(2, "cannot create", "train", *SMALL, "--out", os.path.join(file, "run"))
+        self.write("full/thesis.tex", "years of work")
+        self.refused(2, "thesis.tex", "train", *SMALL, "--out", self.path("full"))
+        self.assertEqual(os.listdir(self.path("full")), ["thesis.tex"])
+
+    @unittest.skipIf(os.geteuid() == 0 and not os.path.isdir("/proc/self"), "no place that root cannot write")
+    def test_unwritable_directory(self):
+        self.refused(2, "cannot create", "train", *SMALL, "--out", "/proc/onetap-run")
+
+    def test_eval_of_what_is_no_run(self):
+        self.refused(4, "expected a run directory", "eval", self.dir)
+        self.refused(4, "expected a run directory", "eval", self.path("nowhere"))
+
+    def test_a_loss_that_explodes_names_step_and_checkpoint(self):
+        result = onetap("train", *SMALL, "--lr", "1000000", "--weight-decay", "1", "--out", self.path("run"))
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"the loss became (nan|inf|-nan) at step \d+ \(epoch \d\)")
+        self.assertIn("last good checkpoint", result.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Never lose work: kills, signals, full disks and rivals for one directory."""
+import os
+import random
+import resource
+import signal
+import subprocess
+import time
+import unittest
+
+from support import ONETAP, CommandTest, main, metrics, needs_training, onetap, weights
+
+RECIPE = ["--arch", "resnet8", "--width", "4", "--data", "shapes:train=320,test=80", "--batch-size", "16", "--epochs",
+          "6", "--threads", "1", "--checkpoint-steps", "3", "--restart-momentum"]
+KILLS = int(os.environ.get("ONETAP_KILLS", "25"))
+
+
+def start(*arguments, **kwargs):
+    return subprocess.Popen([ONETAP, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **kwargs)
+
+
+def wait_for(process, beginning):
+    """Reads stderr until a line begins so."""
+    for line in process.stderr:
+        if line.startswith(beginning):
+            return
+    raise AssertionError(f"the run ended before '{beginning}'")
+
+
+@needs_training
+class Resume(CommandTest):
+    def whole_run(self):
+        started = time.monotonic()
+        self.succeeds("train", *RECIPE, "--out", self.path("whole"))
+        return time.monotonic() - started
+
+    def assert_same_as_whole(self, run):
+        self.assertEqual(metrics(self.path("whole")), metrics(run))
+        self.assertEqual(weights(self.path("whole")), weights(run))
+
+    def test_kills_at_random_moments(self):
+        whole = self.whole_run()
+        draw = random.Random(os.environ.get("ONETAP_KILL_SEED", "7"))
+        run, kills, sittings = self.path("killed"), 0, 0
+        while True:
+            process = start("train", *RECIPE, "--out", run, "--resume")
+            sittings += 1
+            # Anywhere between the first instructions and a good part of the run.
+            try:
+                process.communicate(timeout=draw.uniform(0, whole * 0.6) if kills < KILLS else 600)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                kills += 1
+                continue
+            self.assertEqual(process.returncode, 0)
+            if kills >= KILLS:
+                break
+            # It finished before enough kills: begin again, so that every part of a run is hit.
+            self.assert_same_as_whole(run)
+            subprocess.run(["rm", "-rf", run], check=True)
+        self.assert_same_as_whole(run)
+        print(f"\n{kills} kills in {sittings} sittings; the resumed run equals the uninterrupted one bit for bit")
+
+    def test_signals_write_a_checkpoint_and_say_so(self):
+        self.whole_run()
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            run = self.path(f"signal{code}")
+            process = start("train", *RECIPE, "--checkpoint-steps", "0", "--out", run)
+            wait_for(process, "epoch 2/")
+            process.send_signal(number)
+            _, rest = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, code)
+            self.assertIn("--resume", rest)
+            self.succeeds("train", "--out", run, "--resume")
+            self.assert_same_as_whole(run)
+
+    def test_full_disk(self):
+        self.whole_run()
+        run = self.path("full")
+        # Checkpoints need more than a file may grow to: the third is refused as on a full disk.
+        limit = os.path.getsize(self.path("whole", "checkpoints", "last", "model.safetensors")) - 1000
+        failed = subprocess.run([ONETAP, "train", *RECIPE, "--out", run], stderr=subprocess.PIPE, text=True,
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        self.assertEqual(failed.returncode, 1, failed.stderr)
+        self.assertIn("cannot write", failed.stderr)
+        self.assertIn("last good checkpoint", failed.stderr)
+        left = [name for name in os.listdir(os.path.join(run, "checkpoints")) if name.startswith("step-")]
+        self.assertEqual(left, [], "no checkpoint may look complete")
+        self.succeeds("train", "--out", run, "--resume")
+        self.assert_same_as_whole(run)
+
+    def test_two_runs_never_share_a_directory(self):
+        run = self.path("shared")
+        first = start("train", *RECIPE, "--epochs", "60", "--out", run)
+        self.addCleanup(lambda: (first.kill(), first.communicate()))
+        wait_for(first, "epoch 1/")
+        for flags in (["--resume"], []):
+            second = onetap("train", *RECIPE, "--epochs", "60", "--out", run, *flags)
+            self.assertIn(second.returncode, (1, 2))
+            self.assertRegex(second.stderr, "in use by process|holds a run already")
+
+    def test_a_resumed_run_keeps_its_recipe(self):
+        run = self.path("run")
+        self.succeeds("train", *RECIPE, "--epochs", "1", "--out", run)
+        self.refused(2, "started with epochs = 1, got 2", "train", "--out", run, "--resume", "--epochs", "2")
+        self.refused(2, "--resume goes on with it", "train", *RECIPE, "--out", run)
+        # Finished already: nothing to do, the same result, also with what may change.
+        before = metrics(run)
+        self.succeeds("train", "--out", run, "--resume", "--workers", "2", "--keep-checkpoints", "5")
+        self.assertEqual(metrics(run), before)
+
+    def test_resume_without_a_run_starts_one(self):
+        self.succeeds("train", *RECIPE, "--epochs", "1", "--out", self.path("new"), "--resume")
+
+
+if __name__ == "__main__":
+    main()

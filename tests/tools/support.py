@@ -1,0 +1,77 @@
+"""What the tests of the command share. Python's standard library only."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ONETAP = os.environ.get("ONETAP", "onetap")
+HAS_TRAINING = os.environ.get("ONETAP_TRAINING", "ON") == "ON"
+needs_training = unittest.skipUnless(HAS_TRAINING, "built without LibTorch")
+
+
+def onetap(*arguments, timeout=600, env=None, **kwargs):
+    """Runs the command to its end; stdout and stderr apart, as text."""
+    environment = dict(os.environ, NO_COLOR="1")
+    environment.update(env or {})
+    return subprocess.run([ONETAP, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL, timeout=timeout, text=True, env=environment, **kwargs)
+
+
+SMALL = ["--arch", "resnet8", "--width", "4", "--data", "shapes:train=96,test=40", "--batch-size", "16",
+         "--epochs", "3", "--threads", "1"]
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="onetap-test-")
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def path(self, *parts):
+        return os.path.join(self.dir, *parts)
+
+    def write(self, name, content):
+        path = self.path(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb" if isinstance(content, bytes) else "w") as file:
+            file.write(content)
+        return path
+
+    def succeeds(self, *arguments, **kwargs):
+        result = onetap(*arguments, **kwargs)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def refused(self, code, part, *arguments, **kwargs):
+        """Exit code, nothing on stdout, and one line on stderr that says what was expected and what came."""
+        result = onetap(*arguments, **kwargs)
+        self.assertEqual(result.returncode, code, (arguments, result.stdout, result.stderr))
+        self.assertEqual(result.stdout, "")
+        self.assertIn(part, result.stderr)
+        self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
+        return result
+
+
+def metrics(run):
+    """metrics.jsonl without what depends on the clock."""
+    with open(os.path.join(run, "metrics.jsonl")) as file:
+        lines = [json.loads(line) for line in file]
+    for line in lines:
+        del line["img_per_s"], line["wall_s"]
+    return lines
+
+
+def weights(run):
+    """Bytes of the newest checkpoint's tensors."""
+    last = os.path.join(run, "checkpoints", "last")
+    parts = []
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        with open(os.path.join(last, name), "rb") as file:
+            parts.append(file.read())
+    return parts
+
+
+def main():
+    unittest.main(argv=sys.argv[:1] + sys.argv[1:], verbosity=1)

@@ -1,0 +1,165 @@
+"""The verbs as a person types them: help, streams, exit codes, JSON, completion."""
+import json
+import os
+import subprocess
+import unittest
+
+from support import ONETAP, SMALL, CommandTest, main, metrics, needs_training, onetap
+
+
+class Help(CommandTest):
+    def test_every_verb_explains_itself_with_examples(self):
+        top = self.succeeds("--help")
+        for verb in (["train"], ["eval"], ["data"], ["data", "fetch"], ["data", "check"], ["nets"], ["completion"]):
+            self.assertIn(verb[0], top.stdout)
+            result = self.succeeds(*verb, "--help")
+            if "not in this build" in result.stdout:
+                continue
+            self.assertIn("Examples:", result.stdout, verb)
+            self.assertIn("onetap " + " ".join(verb), result.stdout)
+            self.assertEqual(result.stderr, "")
+
+    def test_version(self):
+        self.assertRegex(self.succeeds("--version").stdout, r"^onetap \d+\.\d+\.\d+\n$")
+
+    def test_usage_errors_are_code_2_and_one_line(self):
+        self.refused(2, "--help' explains")
+        self.refused(2, "explains", "nonsense")
+        self.refused(2, "--widht", "nets", "resnet20", "--widht", "3")
+        self.refused(2, "NAME is required", "data", "fetch")
+        self.refused(2, "SHELL", "completion", "tcsh")
+
+
+class Nets(CommandTest):
+    def test_table_and_json_agree_with_the_paper(self):
+        table = self.succeeds("nets", "resnet20", "--width", 83).stdout
+        self.assertIn("981,609.5", table)
+        self.assertIn("129,276,152", table)
+        network = json.loads(self.succeeds("nets", "resnet20", "--width=83", "--json").stdout)
+        self.assertEqual(network["params"], 981609.5)
+        self.assertEqual(network["macs"], 129276152)
+        self.assertEqual(sum(layer["params"] for layer in network["layers"]), network["params"])
+
+    def test_lists_the_zoo(self):
+        names = [entry["name"] for entry in json.loads(self.succeeds("nets", "--json").stdout)]
+        self.assertEqual(len(names), 3)
+        for name in names:
+            self.assertIn(name, self.succeeds("nets").stdout)
+
+    def test_text_comes_back(self):
+        text = self.succeeds("nets", "resnet20", "--width", 8, "--share", 4, "--text").stdout
+        path = self.write("my.net", text)
+        self.assertEqual(self.succeeds("nets", path, "--text").stdout, text)
+
+    def test_refuses_impossible_networks(self):
+        self.refused(2, "expected --width in 1..65536, got 0", "nets", "resnet20", "--width", 0)
+        self.refused(2, "did you mean 'resnet20'", "nets", "resnett20")
+        self.refused(2, "expected taps in 1..9", "nets", "resnet20", "--taps", 10)
+        self.refused(2, "expected share in 1..16", "nets", "resnet20", "--share", 17)
+        self.refused(4, "cannot open", "nets", self.path("missing.net"))
+        bad = self.write("bad.net", "onetap-net 1\nx = input 3x8x8\nc = conv x out=4 kernel=9\n")
+        self.refused(2, "does not fit 8 rows", "nets", bad)
+
+
+class Completion(CommandTest):
+    def complete_in_bash(self, words):
+        """What bash offers after these words."""
+        script = ('source <("$1" completion bash); COMP_WORDS=("${@:2}"); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); '
+                  '_onetap; printf "%s\\n" "${COMPREPLY[@]}"')
+        result = subprocess.run(["bash", "-c", script, "bash", ONETAP, "onetap", *words], text=True,
+                                stdout=subprocess.PIPE, check=True)
+        return result.stdout.split()
+
+    def test_bash_offers_verbs_flags_and_values(self):
+        self.assertIn("nets", self.complete_in_bash([""]))
+        self.assertEqual(self.complete_in_bash(["da"]), ["data"])
+        self.assertEqual(self.complete_in_bash(["data", "fe"]), ["fetch"])
+        self.assertIn("--to", self.complete_in_bash(["data", "fetch", "--t"]))
+        self.assertEqual(self.complete_in_bash(["nets", "--method", "s"]), ["sal"])
+        self.assertEqual(self.complete_in_bash(["nets", "--wid"]), ["--width"])
+
+    def test_scripts_for_other_shells_parse(self):
+        self.assertIn("complete -c onetap", self.succeeds("completion", "fish").stdout)
+        self.assertIn("#compdef onetap", self.succeeds("completion", "zsh").stdout)
+
+
+@needs_training
+class TrainAndEval(CommandTest):
+    def test_run_directory_streams_and_json(self):
+        run = self.path("run")
+        result = self.succeeds("train", *SMALL, "--out", run, "--json")
+        last = json.loads(result.stdout)
+        self.assertEqual(last["run"], run)
+        self.assertIn("epoch 3/3", result.stderr)
+        self.assertNotIn("\r", result.stderr, "no progress line outside a terminal")
+        for line in metrics(run):
+            self.assertEqual(set(line), {"step", "epoch", "split", "loss", "acc_soft", "acc_hard", "lr", "temperature"})
+        for name in ("config.toml", "network.txt", "metrics.jsonl", "checkpoints"):
+            self.assertTrue(os.path.exists(os.path.join(run, name)), name)
+
+        rows = json.loads(self.succeeds("eval", run, "--json", "--threads", 1).stdout)
+        self.assertEqual([row["form"] for row in rows], ["soft", "hard"])
+        self.assertEqual(rows[0]["accuracy"], last["acc_soft"])
+        self.assertEqual(rows[1]["accuracy"], last["acc_hard"])
+        self.assertLess(rows[1]["params"], rows[0]["params"] / 5)
+
+    def test_quiet_is_quiet(self):
+        result = self.succeeds("train", "-q", *SMALL, "--epochs", 1, "--out", self.path("run"))
+        self.assertEqual(result.stderr, "")
+
+    def test_flags_override_the_recipe_and_the_resolved_one_is_saved(self):
+        recipe = self.write("r.toml", 'arch = "resnet8"\nwidth = 6\nepochs = 2\nbatch_size = 16\n'
+                                      'data = "shapes:train=32,test=20"\n')
+        self.succeeds("train", recipe, "--epochs=1", "--method", "conv", "--out", self.path("run"))
+        with open(self.path("run", "config.toml")) as file:
+            config = file.read()
+        for line in ("width = 6", "epochs = 1", 'method = "conv"', "lr_every = 1", 'augment = "crop"', "[provenance]"):
+            self.assertIn(line, config)
+        # The saved recipe is a recipe.
+        self.succeeds("train", self.path("run", "config.toml"), "--out", self.path("again"))
+        self.assertEqual(metrics(self.path("run")), metrics(self.path("again")))
+
+    def test_a_network_of_ones_own(self):
+        net = self.write("my.net", "onetap-net 1\nx = input 3x32x32\na = conv x out=8 kernel=3 pad=1 stride=2\n"
+                                   "b = bn a\nr = relu b\nc = conv r out=8 kernel=5 pad=2 method=sal taps=2 share=4\n"
+                                   "p = gap c\nfc = linear p out=10\n")
+        self.succeeds("train", *SMALL, "--arch", net, "--out", self.path("run"))
+        os.remove(net)  # the run carries its network
+        self.succeeds("eval", self.path("run"))
+
+    def test_methods_switches_and_schedules(self):
+        for i, flags in enumerate((["--method", "conv", "--nesterov", "--label-smoothing", "0.1"],
+                                   ["--taps", "2", "--share", "2", "--tap-init", "centre"],
+                                   ["--binarize", "round", "--restart-momentum", "--schedule", "cosine"],
+                                   ["--layers", "layer3.*", "--warmup-epochs", "0.5", "--no-flip"],
+                                   ["--shortcut", "A", "--kernel", "5", "--augment", "none"],
+                                   ["--weight-init", "fan-out", "--alpha", "0.9", "--t-floor", "0.1"])):
+            self.succeeds("train", *SMALL, "--epochs", 1, *flags, "--out", self.path(f"run{i}"))
+        self.assertEqual(metrics(self.path("run5"))[-1]["temperature"], 6.7 * 0.9 ** 6)
+
+    def test_dry_run_touches_nothing(self):
+        result = self.succeeds("train", *SMALL, "--dry-run", "--out", self.path("run"))
+        self.assertIn('arch = "resnet8"', result.stdout)
+        self.assertEqual(os.listdir(self.dir), [])
+
+    def test_one_by_one_fails_on_shapes_where_three_by_three_learns(self):
+        layers = "onetap-net 1\nx = input 3x32x32\n"
+        body = ("a = conv x out=16 {k}\nb = bn a\nc = relu b\nd = maxpool c kernel=2 stride=2\n"
+                "e = conv d out=32 {k}\nf = bn e\ng = relu f\nh = maxpool g kernel=2 stride=2\n"
+                "i = conv h out=32 {k}\nj = bn i\nk = relu j\np = gap k\nfc = linear p out=10\n")
+        # A pool of 1x1 networks would see neighbours; theirs only thins the pixels.
+        one = self.write("one.net", layers + body.format(k="kernel=1").replace("maxpool c kernel=2", "maxpool c kernel=1")
+                         .replace("maxpool g kernel=2", "maxpool g kernel=1"))
+        three = self.write("three.net", layers + body.format(k="kernel=3 pad=1"))
+        accuracy = {}
+        for name, net in (("one", one), ("three", three)):
+            result = self.succeeds("train", "--arch", net, "--method", "conv", "--data", "shapes:train=4000,test=500",
+                                   "--batch-size", "64", "--epochs", "5", "--schedule", "cosine", "--json", "--augment",
+                                   "none", "--out", self.path(name))
+            accuracy[name] = json.loads(result.stdout)["acc_soft"]
+        self.assertLess(accuracy["one"], 0.25)
+        self.assertGreater(accuracy["three"], 0.60)
+
+
+if __name__ == "__main__":
+    main()
