@@ -39,7 +39,10 @@ if(ONETAP_TRAINING)
   find_package(Torch REQUIRED)
   # Its headers are not ours to warn about; its flags (the C++ ABI of old wheels) are ours to keep.
   add_library(onetap_torch INTERFACE)
-  target_link_libraries(onetap_torch INTERFACE ${TORCH_LIBRARIES})
+  # By target, not by TORCH_LIBRARIES: that holds a libc10 found by name, which where two LibTorch are installed may be
+  # the other one's. libstdc++ stands first because LibTorch's wheels export an old std::filesystem of their own, and a
+  # program that takes it from there crashes.
+  target_link_libraries(onetap_torch INTERFACE stdc++ torch torch_library)
   target_include_directories(onetap_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
   separate_arguments(onetap_torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
   target_compile_options(onetap_torch INTERFACE ${onetap_torch_flags})

@@ -3,6 +3,8 @@
 #include "onetap/base/fail.h"
 #include "onetap/graph/op.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -76,7 +78,7 @@ const std::string& Graph::output() const {
   return output_.empty() ? nodes_.back().name : output_;
 }
 
-void Graph::set_output(std::string name) {
+void Graph::set_output(const std::string& name) {
   output_ = node(name).name;
 }
 

@@ -92,7 +92,7 @@ class Graph {
 
   // The node whose value is the network's result: the last one unless set.
   const std::string& output() const;
-  void set_output(std::string name);
+  void set_output(const std::string& name);
 
   const Node* find(std::string_view name) const;
   const Node& node(std::string_view name) const;  // kUsage if there is none

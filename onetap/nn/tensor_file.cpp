@@ -2,6 +2,8 @@
 
 #include "onetap/base/fail.h"
 
+#include <fmt/ranges.h>
+
 #include <cstring>
 
 namespace onetap::nn {

@@ -1,4 +1,4 @@
-# cmake -DBUILD=... -DSOURCE=... -DTRAINING=ON|OFF -P run.cmake
+# cmake -DBUILD=... -DSOURCE=... -DTRAINING=ON|OFF -DTORCH=TORCH_DIR -P run.cmake
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE result)
   if(NOT result EQUAL 0)
@@ -10,7 +10,7 @@ set(prefix ${BUILD}/consumer/prefix)
 set(out ${BUILD}/consumer/build)
 file(REMOVE_RECURSE ${prefix} ${out})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
-run(${CMAKE_COMMAND} -S ${SOURCE} -B ${out} -G Ninja -DCMAKE_PREFIX_PATH=${prefix};${PREFIX_PATH})
+run(${CMAKE_COMMAND} -S ${SOURCE} -B ${out} -G Ninja -DCMAKE_PREFIX_PATH=${prefix} -DTorch_DIR=${TORCH})
 run(${CMAKE_COMMAND} --build ${out})
 run(${out}/use_runtime)
 if(TRAINING)

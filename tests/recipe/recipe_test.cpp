@@ -133,5 +133,17 @@ TEST(Recipe, NetworkFromZooAndFromFile) {
   expect_error(ErrorKind::kUsage, "expected 7 values from output 'fc'", [&] { recipe_network(own, 7, 0); });
 }
 
+TEST(Recipe, EveryShippedRecipeIsValid) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(ONETAP_RECIPES)) {
+    SCOPED_TRACE(entry.path().string());
+    const Recipe recipe = read_recipe(entry.path());
+    check_recipe(recipe);
+    recipe_network(recipe, 10, 0);
+    ++count;
+  }
+  EXPECT_GE(count, 10);
+}
+
 }  // namespace
 }  // namespace onetap
