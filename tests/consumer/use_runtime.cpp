@@ -1,8 +1,7 @@
+#include <iostream>
 #include <onetap/count/count.h>
 #include <onetap/data/source.h>
 #include <onetap/graph/zoo/zoo.h>
-
-#include <iostream>
 
 int main() {
   onetap::NetSpec spec;

@@ -1,8 +1,7 @@
+#include <iostream>
 #include <onetap/nn/shift_attention_conv.h>
 #include <onetap/recipe/recipe.h>
 #include <onetap/train/resolve.h>
-
-#include <iostream>
 
 int main() {
   onetap::nn::ShiftAttentionConv2d layer(onetap::nn::ShiftAttentionConvOptions<2>(3, 8, 3).share(4));

@@ -10,8 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const CifarLayout& layout = cifar_layout((data[0] & 1) != 0 ? Cifar::k10 : Cifar::k100);
   const int64_t records = data[0] >> 1;
   MemoryDataset images(3, 32, 32);
-  const bool accepted = fuzz::accepts(
-      [&] { parse_cifar(fuzz::text_of(data + 1, size - 1), layout, records, "fuzz", images); });
+  const bool accepted =
+      fuzz::accepts([&] { parse_cifar(fuzz::text_of(data + 1, size - 1), layout, records, "fuzz", images); });
   if (!accepted) return 0;
   fuzz::require(images.size() == records);
   Image image;

@@ -1,7 +1,6 @@
 // An image that decodes has three planes of its size, and every view of it is finite.
 #include "onetap/data/image_codec.h"
 #include "onetap/data/transform.h"
-
 #include "tests/fuzz/fuzz.h"
 
 #include <cmath>

@@ -1,7 +1,6 @@
 // A network that is accepted must have shapes, and survive being written and read again.
 #include "onetap/graph/method.h"
 #include "onetap/graph/text.h"
-
 #include "tests/fuzz/fuzz.h"
 
 using namespace onetap;

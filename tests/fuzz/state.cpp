@@ -1,6 +1,5 @@
 // A state that is accepted must survive being written and read again.
 #include "onetap/journal/run_state.h"
-
 #include "tests/fuzz/fuzz.h"
 
 using namespace onetap;
