@@ -24,6 +24,13 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+void for_each_whole_line(std::string_view text, const std::function<void(std::string_view, size_t)>& each) {
+  const auto pieces = split(text, '\n');
+  for (size_t i = 0; i + 1 < pieces.size(); ++i) {
+    if (!trim(pieces[i]).empty()) each(pieces[i], i + 1);
+  }
+}
+
 std::vector<std::string_view> words(std::string_view line) {
   std::vector<std::string_view> found;
   size_t i = 0;

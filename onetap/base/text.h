@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,10 @@ namespace onetap {
 
 // Pieces between separators; empty pieces are kept.
 std::vector<std::string_view> split(std::string_view text, char separator);
+
+// Calls `each` with every non-empty line that has its end, and its number from 1: a file that is being appended to may
+// stop in the middle of a line.
+void for_each_whole_line(std::string_view text, const std::function<void(std::string_view, size_t)>& each);
 
 // Words between runs of blanks and tabs.
 std::vector<std::string_view> words(std::string_view line);

@@ -1,11 +1,10 @@
 #include "onetap/journal/metrics.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/file.h"
 #include "onetap/base/text.h"
 
 #include <nlohmann/json.hpp>
-
-#include <system_error>
 
 namespace onetap {
 
@@ -46,35 +45,14 @@ MetricLine MetricLine::parse(std::string_view text, std::string_view label) {
 
 std::vector<MetricLine> parse_metrics(std::string_view text, std::string_view label) {
   std::vector<MetricLine> lines;
-  const auto pieces = split(text, '\n');
-  for (size_t i = 0; i + 1 < pieces.size(); ++i) {
-    if (!trim(pieces[i]).empty()) lines.push_back(MetricLine::parse(pieces[i], fmt::format("{}:{}", label, i + 1)));
-  }
+  for_each_whole_line(text, [&](std::string_view line, size_t number) {
+    lines.push_back(MetricLine::parse(line, fmt::format("{}:{}", label, number)));
+  });
   return lines;
 }
 
 std::vector<MetricLine> read_metrics(const std::filesystem::path& path) {
   return parse_metrics(read_file(path, uint64_t{1} << 30), path.string());
-}
-
-FileWriter MetricsFile::open(const std::filesystem::path& path, uint64_t keep_bytes) {
-  std::error_code missing;
-  const uint64_t size = std::filesystem::file_size(path, missing);
-  const uint64_t present = missing ? 0 : size;
-  if (present < keep_bytes) {
-    fail_data("[run] expected at least {} bytes of metrics, got {} ({})", keep_bytes, present, path.string());
-  }
-  if (present > keep_bytes) truncate_file(path, keep_bytes);
-  return FileWriter(path, FileWriter::Mode::kAppend);
-}
-
-MetricsFile::MetricsFile(const std::filesystem::path& path, uint64_t keep_bytes)
-    : writer_(open(path, keep_bytes)), bytes_(keep_bytes) {}
-
-void MetricsFile::write(const MetricLine& line) {
-  const std::string text = line.json() + '\n';
-  writer_.write(text);
-  bytes_ += text.size();
 }
 
 }  // namespace onetap

@@ -1,8 +1,6 @@
 // metrics.jsonl: one JSON object a line, appended while a run goes on, cut back when it resumes.
 #pragma once
 
-#include "onetap/base/file.h"
-
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -32,22 +30,5 @@ struct MetricLine {
 // All whole lines of a file, in order; a last line without its end (a run going on, or killed) is left out.
 std::vector<MetricLine> parse_metrics(std::string_view text, std::string_view label);
 std::vector<MetricLine> read_metrics(const std::filesystem::path& path);
-
-class MetricsFile {
- public:
-  // Keeps the first `keep_bytes` of the file: what was on record at the checkpoint the run resumes from.
-  // kData if the file is shorter.
-  MetricsFile(const std::filesystem::path& path, uint64_t keep_bytes);
-
-  void write(const MetricLine& line);
-  void sync() { writer_.sync(); }
-  uint64_t bytes() const { return bytes_; }
-
- private:
-  static FileWriter open(const std::filesystem::path& path, uint64_t keep_bytes);
-
-  FileWriter writer_;
-  uint64_t bytes_;
-};
 
 }  // namespace onetap

@@ -22,6 +22,7 @@ std::string RunState::json() const {
   object["temperature"] = temperature;
   object["wall_s"] = wall_s;
   object["metrics_bytes"] = metrics_bytes;
+  object["attention_bytes"] = attention_bytes;
   object["best_accuracy"] = best_accuracy;
   object["best_step"] = best_step;
   return object.dump(2) + '\n';
@@ -44,6 +45,7 @@ RunState RunState::parse(const std::string& text, const std::string& label) {
     object.at("temperature").get_to(state.temperature);
     object.at("wall_s").get_to(state.wall_s);
     object.at("metrics_bytes").get_to(state.metrics_bytes);
+    object.at("attention_bytes").get_to(state.attention_bytes);
     object.at("best_accuracy").get_to(state.best_accuracy);
     object.at("best_step").get_to(state.best_step);
     if (state.step < 0) fail_data("[checkpoint] expected a step of at least 0, got {} ({})", state.step, label);

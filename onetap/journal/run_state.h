@@ -15,7 +15,8 @@ struct RunState {
   int64_t seen = 0;
   double temperature = 1;  // of the soft network at this step
   double wall_s = 0;
-  uint64_t metrics_bytes = 0;
+  uint64_t metrics_bytes = 0;    // of metrics.jsonl that belong to this state
+  uint64_t attention_bytes = 0;  // likewise of attention.jsonl
   double best_accuracy = -1;
   int64_t best_step = -1;
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
+constexpr const char* kTapsFile = "taps.safetensors";
 constexpr const char* kStateFile = "state.json";
 constexpr const char* kStepPrefix = "step-";
 
@@ -61,7 +62,7 @@ std::vector<Checkpoint> CheckpointFolder::list(const std::function<void(const st
       const fs::path state = entry.path() / kStateFile;
       checkpoint.state = RunState::parse(read_file(state, 1u << 20), state.string());
       // The tensors' framing (lengths, offsets) is checked when they are read; that they are there, now.
-      for (const char* file : {kModelFile, kOptimizerFile}) {
+      for (const char* file : {kModelFile, kOptimizerFile, kTapsFile}) {
         if (!fs::exists(entry.path() / file)) fail_data("[checkpoint] {} is missing ({})", file, entry.path().string());
       }
       found.push_back(std::move(checkpoint));
@@ -95,7 +96,7 @@ Checkpoint CheckpointFolder::find(const std::string& which) const {
 }
 
 fs::path CheckpointFolder::write(const RunState& state, const nn::GraphModule& module, const Sgd& sgd,
-                                 int64_t keep) const {
+                                 const AttentionRecord& attention, int64_t keep) const {
   make_directories(directory_);
   const std::string name = folder_name(state);
   const fs::path final_path = directory_ / name;
@@ -105,6 +106,7 @@ fs::path CheckpointFolder::write(const RunState& state, const nn::GraphModule& m
     StagedDirectory staged(final_path);
     nn::write_tensors(staged.path() / kModelFile, nn::state_of(*module));
     nn::write_tensors(staged.path() / kOptimizerFile, sgd.state());
+    nn::write_tensors(staged.path() / kTapsFile, attention.state());
     FileWriter writer(staged.path() / kStateFile);
     writer.write(state.json());
     writer.finish();
@@ -131,13 +133,17 @@ void CheckpointFolder::prune(const RunState& state, int64_t keep) const {
   }
 }
 
-void CheckpointFolder::load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd* sgd) {
+void CheckpointFolder::load(const Checkpoint& checkpoint, nn::GraphModule& module) {
   const fs::path model = checkpoint.path / kModelFile;
   nn::load_tensors(SafetensorsFile::read(model), nn::state_of(*module), model.string());
-  if (sgd != nullptr) {
-    const fs::path optimizer = checkpoint.path / kOptimizerFile;
-    nn::load_tensors(SafetensorsFile::read(optimizer), sgd->state(), optimizer.string());
-  }
+}
+
+void CheckpointFolder::load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd& sgd,
+                            AttentionRecord& attention) {
+  load(checkpoint, module);
+  const fs::path optimizer = checkpoint.path / kOptimizerFile;
+  nn::load_tensors(SafetensorsFile::read(optimizer), sgd.state(), optimizer.string());
+  attention.restore(SafetensorsFile::read(checkpoint.path / kTapsFile));
 }
 
 }  // namespace onetap

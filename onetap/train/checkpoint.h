@@ -2,12 +2,14 @@
 //
 //   checkpoints/step-000000391/model.safetensors      parameters and buffers
 //                              optimizer.safetensors  momentum
+//                              taps.safetensors       taps at the last tested epoch, see attention_record.h
 //                              state.json             where the run stands
 //   checkpoints/last, checkpoints/best                links to the newest and to the best one
 #pragma once
 
 #include "onetap/journal/run_state.h"
 #include "onetap/nn/graph_module.h"
+#include "onetap/train/attention_record.h"
 #include "onetap/train/sgd.h"
 
 #include <cstdint>
@@ -35,10 +37,13 @@ class CheckpointFolder {
   Checkpoint find(const std::string& which) const;
 
   // Writes one, points the links at it, and removes all but the newest `keep` and the best.
-  std::filesystem::path write(const RunState& state, const nn::GraphModule& module, const Sgd& sgd, int64_t keep) const;
+  std::filesystem::path write(const RunState& state, const nn::GraphModule& module, const Sgd& sgd,
+                              const AttentionRecord& attention, int64_t keep) const;
 
-  // Reads tensors; kData if they do not fit the module. `sgd` may be null.
-  static void load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd* sgd);
+  // Reads the network's tensors; kData if they do not fit the module.
+  static void load(const Checkpoint& checkpoint, nn::GraphModule& module);
+  // All of them: what a run needs to go on.
+  static void load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd& sgd, AttentionRecord& attention);
 
   const std::filesystem::path& directory() const { return directory_; }
 

@@ -54,20 +54,6 @@ std::string provenance_text(const Provenance& provenance) {
 
 }  // namespace
 
-bool RunFiles::holds_run() const {
-  std::error_code error;
-  return fs::exists(config(), error);
-}
-
-Recipe RunFiles::read_config() const {
-  if (!holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", root.string());
-  return read_recipe(config());
-}
-
-Graph RunFiles::read_graph() const {
-  return read_network(network());
-}
-
 RunDirectory::RunDirectory(const fs::path& root) : files_(root), lock_(std::make_unique<DirectoryLock>(root)) {}
 
 RunDirectory RunDirectory::create(const fs::path& root, const Recipe& resolved, const Graph& graph,
@@ -99,7 +85,7 @@ RunDirectory RunDirectory::resume(const fs::path& root) {
   if (!RunFiles(root).holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", root.string());
   RunDirectory run(root);
   remove_temporaries(root);
-  StagedDirectory::clean(run.files_.checkpoints().directory());
+  StagedDirectory::clean(run.files_.checkpoints());
   return run;
 }
 

@@ -1,42 +1,20 @@
-// The directory of one run: what it holds, and that one process alone writes it.
-//
-//   config.toml              the resolved recipe, and where it came from
-//   network.txt              the network, methods included
-//   metrics.jsonl            one object a line
-//   events.out.tfevents.*    for TensorBoard
-//   checkpoints/             see checkpoint.h
+// Writing the directory of one run (see onetap/journal/run_files.h): one process alone does.
 #pragma once
 
 #include "onetap/base/file.h"
 #include "onetap/graph/graph.h"
+#include "onetap/journal/run_files.h"
 #include "onetap/recipe/recipe.h"
-#include "onetap/train/checkpoint.h"
 
 #include <filesystem>
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 
 namespace onetap {
 
 // Facts worth keeping beside the recipe: version, library, host, command line.
 using Provenance = std::map<std::string, std::string>;
-
-// A run to look at; takes no lock.
-struct RunFiles {
-  explicit RunFiles(std::filesystem::path directory) : root(std::move(directory)) {}
-
-  std::filesystem::path root;
-  std::filesystem::path config() const { return root / "config.toml"; }
-  std::filesystem::path network() const { return root / "network.txt"; }
-  std::filesystem::path metrics() const { return root / "metrics.jsonl"; }
-  CheckpointFolder checkpoints() const { return CheckpointFolder(root / "checkpoints"); }
-
-  bool holds_run() const;
-  // kData if this is not a run directory.
-  Recipe read_config() const;
-  Graph read_graph() const;
-};
 
 // A run to write; holds the lock while it lives.
 class RunDirectory {

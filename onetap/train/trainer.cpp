@@ -2,8 +2,10 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/journal/event_file.h"
+#include "onetap/journal/line_file.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/recipe/schedule.h"
+#include "onetap/train/attention_record.h"
 #include "onetap/train/checkpoint.h"
 #include "onetap/train/evaluate.h"
 #include "onetap/train/loader.h"
@@ -50,7 +52,8 @@ class Trainer {
         sgd_(*module_, {recipe.momentum, recipe.nesterov, recipe.weight_decay}) {
     check_network(graph_, source);
     restore();
-    metrics_ = std::make_unique<MetricsFile>(files_.metrics(), state_.metrics_bytes);
+    metrics_ = std::make_unique<LineFile>(files_.metrics(), state_.metrics_bytes);
+    attention_ = std::make_unique<LineFile>(files_.attention(), state_.attention_bytes);
     if (!finished()) tensorboard_ = std::make_unique<EventFile>(files_.root, state_.step);
   }
 
@@ -70,9 +73,9 @@ class Trainer {
   // The newest checkpoint that loads; a damaged one is passed over for the one before it.
   void restore() {
     bool touched = false;
-    for (const Checkpoint& checkpoint : files_.checkpoints().list(events_.on_notice)) {
+    for (const Checkpoint& checkpoint : CheckpointFolder(files_.checkpoints()).list(events_.on_notice)) {
       try {
-        CheckpointFolder::load(checkpoint, module_, &sgd_);
+        CheckpointFolder::load(checkpoint, module_, sgd_, taps_);
       } catch (const Error& problem) {
         notice(fmt::format("passing over a damaged checkpoint: {}", problem.what()));
         touched = true;
@@ -87,6 +90,7 @@ class Trainer {
     if (touched) {  // a damaged file may have been read in part
       module_ = make_module(recipe_, graph_, device_);
       sgd_ = Sgd(*module_, {recipe_.momentum, recipe_.nesterov, recipe_.weight_decay});
+      taps_ = AttentionRecord();
     }
   }
 
@@ -242,14 +246,15 @@ class Trainer {
   double wall() const { return started_wall_ + seconds_since(started_); }
 
   void log(const EpochReport& report, bool tested) {
-    metrics_->write(report.train);
+    metrics_->write(report.train.json());
     std::vector<std::pair<std::string, double>> scalars = {{"loss/train", report.train.loss},
                                                            {"accuracy/train", report.train.acc_soft},
                                                            {"schedule/learning_rate", report.train.lr},
                                                            {"schedule/temperature", report.train.temperature},
                                                            {"speed/images_per_second", report.train.img_per_s}};
     if (tested) {
-      metrics_->write(report.test);
+      metrics_->write(report.test.json());
+      log_attention();
       scalars.insert(scalars.end(), {{"loss/test", report.test.loss},
                                      {"accuracy/test_soft", report.test.acc_soft},
                                      {"accuracy/test_hard", *report.test.acc_hard}});
@@ -257,14 +262,26 @@ class Trainer {
     tensorboard_->write_scalars(state_.step, scalars);
   }
 
+  void log_attention() {
+    if (module_->sal_layers().empty()) return;
+    AttentionLine line = taps_.take(module_);
+    line.step = state_.step;
+    line.epoch = state_.step / schedule_.steps_per_epoch();
+    line.temperature = schedule_.temperature(state_.step);
+    attention_->write(line.json());
+  }
+
   void save() {
     // Metrics reach the disk before the checkpoint that counts on them.
     metrics_->sync();
+    attention_->sync();
     state_.metrics_bytes = metrics_->bytes();
+    state_.attention_bytes = attention_->bytes();
     state_.wall_s = wall();
     state_.temperature = schedule_.temperature(state_.step);
     try {
-      last_checkpoint_ = files_.checkpoints().write(state_, module_, sgd_, recipe_.keep_checkpoints);
+      const CheckpointFolder folder(files_.checkpoints());
+      last_checkpoint_ = folder.write(state_, module_, sgd_, taps_, recipe_.keep_checkpoints);
     } catch (const Error& problem) {
       throw Error(problem.kind(), fmt::format("{}; the last good checkpoint is {}", problem.what(),
                                               last_checkpoint_.empty() ? "none yet" : last_checkpoint_.string()));
@@ -288,7 +305,9 @@ class Trainer {
   Sgd sgd_;
   RunState state_;
   fs::path last_checkpoint_;
-  std::unique_ptr<MetricsFile> metrics_;
+  std::unique_ptr<LineFile> metrics_;
+  std::unique_ptr<LineFile> attention_;
+  AttentionRecord taps_;
   std::unique_ptr<EventFile> tensorboard_;
 
   Clock::time_point started_, epoch_started_;

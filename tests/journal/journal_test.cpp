@@ -1,4 +1,6 @@
+#include "onetap/journal/attention_log.h"
 #include "onetap/journal/event_file.h"
+#include "onetap/journal/line_file.h"
 #include "onetap/journal/metrics.h"
 #include "onetap/journal/run_state.h"
 #include "tests/support/support.h"
@@ -41,20 +43,20 @@ TEST(Metrics, ResumeCutsBackToTheCheckpoint) {
   const TempDir dir;
   uint64_t kept = 0;
   {
-    MetricsFile file(dir / "m.jsonl", 0);
-    file.write(line(1));
+    LineFile file(dir / "m.jsonl", 0);
+    file.write(line(1).json());
     kept = file.bytes();
-    file.write(line(2));
+    file.write(line(2).json());
   }
   {
-    MetricsFile file(dir / "m.jsonl", kept);
-    file.write(line(3));
+    LineFile file(dir / "m.jsonl", kept);
+    file.write(line(3).json());
   }
   const auto lines = read_metrics(dir / "m.jsonl");
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0].step, 1);
   EXPECT_EQ(lines[1].step, 3);
-  expect_error(ErrorKind::kData, "expected at least 99999 bytes", [&] { MetricsFile(dir / "m.jsonl", 99999); });
+  expect_error(ErrorKind::kData, "expected at least 99999 bytes", [&] { LineFile(dir / "m.jsonl", 99999); });
 }
 
 TEST(Metrics, ALineWithoutItsEndIsNotThereYet) {
@@ -62,6 +64,46 @@ TEST(Metrics, ALineWithoutItsEndIsNotThereYet) {
   EXPECT_EQ(parse_metrics(text, "test").size(), 1u);
   expect_error(ErrorKind::kData, "test:1", [] { parse_metrics("{}\n", "test"); });
   expect_error(ErrorKind::kData, "test:2", [] { parse_metrics(line(1).json() + "\nnot json\n", "test"); });
+}
+
+AttentionLine attention_line() {
+  LayerAttention layer;
+  layer.name = "layer1.0.conv1";
+  layer.kernel_h = 1;
+  layer.kernel_w = 3;
+  layer.mean_p = {0.25, 0.5, 0.25};
+  layer.kept = {1, 2, 3};
+  layer.max_p.assign(LayerAttention::kBins, 0.05);
+  AttentionLine line;
+  line.step = 79;
+  line.epoch = 1;
+  line.temperature = 1.5;
+  line.layers = {layer, layer};
+  line.layers[1].agreement = 0.75;
+  return line;
+}
+
+TEST(AttentionLog, LinesRoundTrip) {
+  const AttentionLine back = AttentionLine::parse(attention_line().json(), "test");
+  EXPECT_EQ(back.json(), attention_line().json());
+  EXPECT_FALSE(back.layers[0].agreement.has_value());
+  EXPECT_EQ(back.layers[1].agreement, 0.75);
+  EXPECT_EQ(back.layers[0].kept, (std::vector<int64_t>{1, 2, 3}));
+}
+
+TEST(AttentionLog, ListsMustFitTheKernel) {
+  AttentionLine line = attention_line();
+  line.layers[1].kept.pop_back();
+  expect_error(ErrorKind::kData, "'layer1.0.conv1' do not fit", [&] { AttentionLine::parse(line.json(), "test"); });
+  line = attention_line();
+  line.layers[0].kernel_h = 1000;
+  expect_error(ErrorKind::kData, "do not fit", [&] { AttentionLine::parse(line.json(), "test"); });
+  expect_error(ErrorKind::kData, "not a line of attention", [] { AttentionLine::parse("{}", "test"); });
+}
+
+TEST(AttentionLog, AMissingFileHasNoLines) {
+  const TempDir dir;
+  EXPECT_TRUE(read_attention(dir / "attention.jsonl").empty());
 }
 
 TEST(RunState, RoundTripsExactly) {

@@ -2,11 +2,16 @@
 
 #include "onetap/data/source.h"
 #include "onetap/graph/text.h"
+#include "onetap/journal/attention_log.h"
+#include "onetap/journal/metrics.h"
+#include "onetap/train/checkpoint.h"
 #include "onetap/train/evaluate.h"
 #include "onetap/train/resolve.h"
 #include "tests/support/support.h"
 
 #include <nlohmann/json.hpp>
+
+#include <numeric>
 
 namespace fs = std::filesystem;
 
@@ -70,7 +75,7 @@ std::string timeless_metrics(const fs::path& root) {
 }
 
 std::string final_weights(const fs::path& root) {
-  const Checkpoint last = RunFiles(root).checkpoints().find("last");
+  const Checkpoint last = CheckpointFolder(RunFiles(root).checkpoints()).find("last");
   return read_text(last.path / "model.safetensors") + read_text(last.path / "optimizer.safetensors");
 }
 
@@ -88,7 +93,29 @@ TEST(Trainer, WritesWhatARunDirectoryHolds) {
   EXPECT_TRUE(lines[5].acc_hard.has_value());
   EXPECT_NEAR(lines[5].temperature, 0.02, 1e-9);
   EXPECT_LT(lines[4].loss, lines[0].loss);
-  EXPECT_TRUE(fs::exists(files.checkpoints().directory() / "last" / "state.json"));
+  EXPECT_TRUE(fs::exists(files.checkpoints() / "last" / "state.json"));
+}
+
+TEST(Trainer, RecordsTheAttentionOfEveryEpoch) {
+  const TempDir dir;
+  train_in(dir / "run", small_recipe());
+  const RunFiles files(dir / "run");
+  const Graph graph = files.read_graph();
+  const auto lines = read_attention(files.attention());
+  ASSERT_EQ(lines.size(), 3u);
+  for (const AttentionLine& line : lines) {
+    ASSERT_EQ(line.layers.size(), 6u);  // two convolutions in each of three blocks
+    for (const LayerAttention& layer : line.layers) {
+      const Node& node = graph.node(layer.name);
+      const auto sum = [](const auto& values) { return std::accumulate(values.begin(), values.end(), 0.0); };
+      EXPECT_NEAR(sum(layer.mean_p), 1.0, 1e-3);
+      EXPECT_NEAR(sum(layer.max_p), 1.0, 1e-3);
+      EXPECT_EQ(sum(layer.kept), static_cast<double>(node.out * in_channels(graph, node)));
+      EXPECT_EQ(layer.agreement.has_value(), line.epoch > 1);
+    }
+  }
+  // At the last temperature the attention has made up its mind.
+  EXPECT_GT(lines.back().layers[0].max_p.back(), lines.front().layers[0].max_p.back());
 }
 
 TEST(Trainer, ResumedRunIsBitIdentical) {
@@ -107,6 +134,8 @@ TEST(Trainer, ResumedRunIsBitIdentical) {
     EXPECT_EQ(train_in(dir / (tag + "-parts"), recipe).result, TrainOutcome::kFinished);
     EXPECT_EQ(timeless_metrics(dir / (tag + "-whole")), timeless_metrics(dir / (tag + "-parts")));
     EXPECT_TRUE(final_weights(dir / (tag + "-whole")) == final_weights(dir / (tag + "-parts")));
+    EXPECT_EQ(read_text(RunFiles(dir / (tag + "-whole")).attention()),
+              read_text(RunFiles(dir / (tag + "-parts")).attention()));
   }
 }
 
@@ -131,7 +160,7 @@ TEST(Trainer, ADamagedCheckpointIsPassedOver) {
   const TempDir dir;
   train_in(dir / "whole", small_recipe());
   train_in(dir / "run", small_recipe(), 8);
-  const auto checkpoints = RunFiles(dir / "run").checkpoints().list();
+  const auto checkpoints = CheckpointFolder(RunFiles(dir / "run").checkpoints()).list();
   ASSERT_EQ(checkpoints.size(), 2u);
   fs::resize_file(checkpoints[0].path / "model.safetensors", 1000);
   const Outcome outcome = train_in(dir / "run", small_recipe());
@@ -145,7 +174,7 @@ TEST(Trainer, AllCheckpointsDamagedStartsAgainCleanly) {
   const TempDir dir;
   train_in(dir / "whole", small_recipe());
   train_in(dir / "run", small_recipe(), 8);
-  for (const Checkpoint& checkpoint : RunFiles(dir / "run").checkpoints().list()) {
+  for (const Checkpoint& checkpoint : CheckpointFolder(RunFiles(dir / "run").checkpoints()).list()) {
     fs::resize_file(checkpoint.path / "optimizer.safetensors", 1000);  // the model loads, then this fails
   }
   train_in(dir / "run", small_recipe());
@@ -159,7 +188,7 @@ TEST(Trainer, KeepsTheNewestAndTheBest) {
   recipe.epochs = 6;
   recipe.checkpoint_steps = 2;
   train_in(dir / "run", recipe);
-  const CheckpointFolder folder = RunFiles(dir / "run").checkpoints();
+  const CheckpointFolder folder = CheckpointFolder(RunFiles(dir / "run").checkpoints());
   const auto all = folder.list();
   EXPECT_LE(all.size(), 3u);
   EXPECT_GE(all.size(), 2u);

@@ -3,6 +3,7 @@
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
 #include "onetap/data/source.h"
+#include "onetap/train/checkpoint.h"
 #include "onetap/train/evaluate.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/run_directory.h"
@@ -55,10 +56,10 @@ std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::strin
   const DataSource& source = found->second;
   check_network(graph, source);
 
-  const Checkpoint checkpoint = files.checkpoints().find(options.checkpoint);
+  const Checkpoint checkpoint = CheckpointFolder(files.checkpoints()).find(options.checkpoint);
   const torch::Device device = parse_device(options.device);
   nn::GraphModule module(graph);
-  CheckpointFolder::load(checkpoint, module, nullptr);
+  CheckpointFolder::load(checkpoint, module);
   module->to(device);
   module->set_temperature(checkpoint.state.temperature);
 

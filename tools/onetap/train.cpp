@@ -4,6 +4,7 @@
 #include "onetap/base/version.h"
 #include "onetap/count/count.h"
 #include "onetap/data/source.h"
+#include "onetap/journal/metrics.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/trainer.h"
 #include "tools/onetap/console.h"

@@ -1,0 +1,100 @@
+#include "onetap/journal/attention_log.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/text.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+namespace onetap {
+namespace {
+
+constexpr int64_t kMaxKernel = 64;
+
+// Five digits are more than a chart shows, and keep a line of a hundred layers short.
+nlohmann::ordered_json rounded(const std::vector<double>& values) {
+  auto list = nlohmann::ordered_json::array();
+  for (const double value : values) list.push_back(std::round(value * 1e5) / 1e5);
+  return list;
+}
+
+LayerAttention parse_layer(const nlohmann::json& object, std::string_view label) {
+  LayerAttention layer;
+  object.at("name").get_to(layer.name);
+  layer.kernel_h = object.at("kernel").at(0).get<int64_t>();
+  layer.kernel_w = object.at("kernel").at(1).get<int64_t>();
+  object.at("mean_p").get_to(layer.mean_p);
+  object.at("kept").get_to(layer.kept);
+  object.at("max_p").get_to(layer.max_p);
+  if (!object.at("agreement").is_null()) layer.agreement = object.at("agreement").get<double>();
+  const auto is_extent = [](int64_t side) { return side >= 1 && side <= kMaxKernel; };
+  const bool kernel_ok = is_extent(layer.kernel_h) && is_extent(layer.kernel_w);
+  const size_t positions = kernel_ok ? static_cast<size_t>(layer.positions()) : 0;
+  if (!kernel_ok || layer.mean_p.size() != positions || layer.kept.size() != positions ||
+      layer.max_p.size() != LayerAttention::kBins) {
+    fail_data("[attention] the lists of layer '{}' do not fit its kernel ({})", layer.name, label);
+  }
+  const auto check_share = [&](double share) {
+    if (!(share >= 0 && share <= 1)) fail_data("[attention] expected shares of 0 to 1, got {} ({})", share, label);
+  };
+  for (const double share : layer.mean_p) check_share(share);
+  for (const double share : layer.max_p) check_share(share);
+  check_share(layer.agreement.value_or(0));
+  for (const int64_t count : layer.kept) {
+    if (count < 0) fail_data("[attention] expected counts of at least 0, got {} ({})", count, label);
+  }
+  return layer;
+}
+
+}  // namespace
+
+std::string AttentionLine::json() const {
+  nlohmann::ordered_json object;
+  object["step"] = step;
+  object["epoch"] = epoch;
+  object["temperature"] = temperature;
+  auto list = nlohmann::ordered_json::array();
+  for (const LayerAttention& layer : layers) {
+    nlohmann::ordered_json item;
+    item["name"] = layer.name;
+    item["kernel"] = {layer.kernel_h, layer.kernel_w};
+    item["mean_p"] = rounded(layer.mean_p);
+    item["kept"] = layer.kept;
+    item["max_p"] = rounded(layer.max_p);
+    item["agreement"] = layer.agreement ? nlohmann::ordered_json(std::round(*layer.agreement * 1e5) / 1e5)
+                                        : nlohmann::ordered_json(nullptr);
+    list.push_back(std::move(item));
+  }
+  object["layers"] = std::move(list);
+  return object.dump();
+}
+
+AttentionLine AttentionLine::parse(std::string_view text, std::string_view label) {
+  const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  try {
+    AttentionLine line;
+    object.at("step").get_to(line.step);
+    object.at("epoch").get_to(line.epoch);
+    object.at("temperature").get_to(line.temperature);
+    for (const nlohmann::json& item : object.at("layers")) line.layers.push_back(parse_layer(item, label));
+    return line;
+  } catch (const nlohmann::json::exception& problem) {
+    fail_data("[attention] not a line of attention: {} ({})", problem.what(), label);
+  }
+}
+
+std::vector<AttentionLine> parse_attention(std::string_view text, std::string_view label) {
+  std::vector<AttentionLine> lines;
+  for_each_whole_line(text, [&](std::string_view line, size_t number) {
+    lines.push_back(AttentionLine::parse(line, fmt::format("{}:{}", label, number)));
+  });
+  return lines;
+}
+
+std::vector<AttentionLine> read_attention(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return {};
+  return parse_attention(read_file(path, uint64_t{1} << 30), path.string());
+}
+
+}  // namespace onetap

@@ -1,0 +1,36 @@
+// The files of a run directory, for whoever looks at one. Takes no lock and needs no LibTorch.
+//
+//   config.toml              the resolved recipe, and where it came from
+//   network.txt              the network, methods included
+//   metrics.jsonl            one object a line, see metrics.h
+//   attention.jsonl          what the attention looked like after each epoch, see attention_log.h
+//   events.out.tfevents.*    for TensorBoard
+//   checkpoints/             see onetap/train/checkpoint.h
+//   model.tap, report.html   what `onetap freeze` and `onetap report` make of it
+#pragma once
+
+#include "onetap/graph/graph.h"
+#include "onetap/recipe/recipe.h"
+
+#include <filesystem>
+
+namespace onetap {
+
+struct RunFiles {
+  explicit RunFiles(std::filesystem::path directory) : root(std::move(directory)) {}
+
+  std::filesystem::path root;
+  std::filesystem::path config() const { return root / "config.toml"; }
+  std::filesystem::path network() const { return root / "network.txt"; }
+  std::filesystem::path metrics() const { return root / "metrics.jsonl"; }
+  std::filesystem::path attention() const { return root / "attention.jsonl"; }
+  std::filesystem::path checkpoints() const { return root / "checkpoints"; }
+  std::filesystem::path model() const { return root / "model.tap"; }
+
+  bool holds_run() const;
+  // kData if this is not a run directory.
+  Recipe read_config() const;
+  Graph read_graph() const;
+};
+
+}  // namespace onetap
