@@ -1,58 +1,91 @@
 #include "onetap/count/count.h"
 
+#include <algorithm>
+
 namespace onetap {
 namespace {
 
+double as_double(int64_t value) {
+  return static_cast<double>(value);
+}
+
 void count_conv(const Graph& graph, const Node& node, CountRules rules, LayerCount& count) {
   const int64_t positions = node.kernel.area();
-  const double slices = static_cast<double>(node.out * (in_channels(graph, node) / node.groups));
-  const double pixels = static_cast<double>(node.shape[1] * node.shape[2]);
-  const bool sal = node.is_sal();
-  const double taps = static_cast<double>(node.method.taps);
-  const double shared_slices =
-      sal ? static_cast<double>(share_groups(node.out, node.method.share)) * slices / static_cast<double>(node.out)
-          : 0.0;
-  const double weights_per_slice = sal && rules == CountRules::kPaper ? taps : static_cast<double>(positions);
+  const int64_t inputs = in_channels(graph, node) / node.groups;
+  const double slices = as_double(node.out * inputs);
+  const double taps = as_double(node.method.taps);
+  // A frozen layer has no dense form left to count.
+  const bool kept_only = node.op == Op::kTapConv || (node.is_sal() && rules == CountRules::kPaper);
+  const double weights = slices * (kept_only ? taps : as_double(positions));
 
-  count.params = slices * weights_per_slice + (node.bias ? static_cast<double>(node.out) : 0.0);
-  if (sal && rules == CountRules::kPaper) count.params += shared_slices * taps * position_bits(positions) / 32.0;
-  if (sal && rules == CountRules::kPlain) count.params += shared_slices * taps * static_cast<double>(positions);
-  count.macs = slices * weights_per_slice * pixels;
+  count.params = weights + (node.bias ? as_double(node.out) : 0.0);
+  if (node.is_pruned()) {
+    const double position_sets = as_double(share_groups(node.out, node.method.share) * inputs) * taps;
+    count.params += position_sets * (kept_only ? position_bits(positions) / 32.0 : as_double(positions));
+  }
+  count.macs = weights * as_double(node.shape[1] * node.shape[2]);
+}
+
+// A batch norm whose conv is a 1x1 projection of a shortcut, told by torchvision's name for it.
+bool ends_projection(const Graph& graph, const Node& node) {
+  const Node& conv = graph.source(node);
+  return conv.op == Op::kConv && conv.kernel.area() == 1 && conv.name.find("downsample") != std::string::npos;
+}
+
+bool counts_activations(const Graph& graph, const Node& node, CountRules rules, ShortcutRule shortcuts) {
+  switch (node.op) {
+    case Op::kConv:
+    case Op::kTapConv:
+    case Op::kLinear:
+      return true;
+    case Op::kBatchNorm:
+      return rules == CountRules::kPaper && (shortcuts == ShortcutRule::kTwice || !ends_projection(graph, node));
+    case Op::kInput:
+    case Op::kAffine:
+    case Op::kGlobalAvgPool:
+      return rules == CountRules::kPaper;
+    default:
+      return false;
+  }
+}
+
+ShortcutRule settle(const Graph& graph, ShortcutRule rule) {
+  if (rule != ShortcutRule::kAuto) return rule;
+  const auto& nodes = graph.nodes();
+  const bool pruned = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.is_pruned(); });
+  return pruned ? ShortcutRule::kOnce : ShortcutRule::kTwice;
 }
 
 }  // namespace
 
-int position_bits(int64_t positions) {
-  int bits = 0;
-  while ((int64_t{1} << bits) < positions) ++bits;
-  return bits;
-}
-
-int64_t share_groups(int64_t out, int64_t share) {
-  return (out + share - 1) / share;
-}
-
-NetworkCount count_network(const Graph& graph, CountRules rules) {
+NetworkCount count_network(const Graph& graph, const CountOptions& options) {
+  const ShortcutRule shortcuts = settle(graph, options.shortcuts);
   NetworkCount total;
   for (const Node& node : graph.nodes()) {
     LayerCount count;
     count.name = node.name;
     switch (node.op) {
       case Op::kConv:
-        count_conv(graph, node, rules, count);
+      case Op::kTapConv:
+        count_conv(graph, node, options.rules, count);
         break;
       case Op::kBatchNorm:
-        count.params = 2.0 * static_cast<double>(node.shape[0]);
+      case Op::kAffine:
+        count.params = 2.0 * as_double(node.shape[0]);
         break;
       case Op::kLinear:
-        count.macs = static_cast<double>(in_channels(graph, node) * node.out);
-        count.params = count.macs + (node.bias ? static_cast<double>(node.out) : 0.0);
+        count.macs = as_double(in_channels(graph, node) * node.out);
+        count.params = count.macs + (node.bias ? as_double(node.out) : 0.0);
         break;
       default:
         break;
     }
+    if (counts_activations(graph, node, options.rules, shortcuts)) {
+      count.activations = as_double(element_count(node.shape));
+    }
     total.params += count.params;
     total.macs += count.macs;
+    total.activations += count.activations;
     total.layers.push_back(std::move(count));
   }
   return total;

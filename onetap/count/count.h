@@ -1,4 +1,4 @@
-// What a network costs: parameters and multiply-accumulates, per node and in total.
+// What a network costs: parameters, multiply-accumulates and activations, per node and in total.
 #pragma once
 
 #include "onetap/graph/graph.h"
@@ -17,24 +17,37 @@ enum class CountRules {
   kPlain,
 };
 
+// How often the paper's figure counts the output of a projection shortcut (1x1 conv and batch norm): with both its
+// nodes, as every other pair, or as one value.
+enum class ShortcutRule {
+  kAuto,  // once for a network with pruned convolutions, twice for a dense one: what the paper's figure does
+  kOnce,
+  kTwice,
+};
+
+struct CountOptions {
+  CountRules rules = CountRules::kPaper;
+  ShortcutRule shortcuts = ShortcutRule::kAuto;  // of the paper's rules alone
+};
+
 struct LayerCount {
   std::string name;
-  double params = 0;  // 32-bit words; the bits of positions make fractions
-  double macs = 0;    // for one image
+  double params = 0;       // 32-bit words; the bits of positions make fractions
+  double macs = 0;         // for one image
+  double activations = 0;  // values for one image. Paper: input, conv, batch norm, pooled and final values.
+                           // Plain: outputs of conv and linear layers
 };
 
 struct NetworkCount {
   std::vector<LayerCount> layers;  // one per node, in order
   double params = 0;
   double macs = 0;
+  double activations = 0;
 };
 
-// Bits that store one position of a kernel with this many: ceil(log2 positions).
-int position_bits(int64_t positions);
-
-// Groups of outputs that share positions; the last one is smaller where share does not divide `out`.
-int64_t share_groups(int64_t out, int64_t share);
-
-NetworkCount count_network(const Graph& graph, CountRules rules);
+NetworkCount count_network(const Graph& graph, const CountOptions& options);
+inline NetworkCount count_network(const Graph& graph, CountRules rules) {
+  return count_network(graph, CountOptions{rules, ShortcutRule::kAuto});
+}
 
 }  // namespace onetap

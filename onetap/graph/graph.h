@@ -39,6 +39,9 @@ enum class Op {
   kSubsample,  // every stride-th pixel, channels zero-padded to `out`, half in front and half behind
   kFlatten,
   kLinear,
+  // Ops of frozen networks alone.
+  kTapConv,  // a convolution with `taps` weights and positions per kernel slice
+  kAffine,   // scale and shift per channel: a batch norm that no convolution could take in
 };
 
 // How the logits of a Shift Attention Layer start: the paper's default and its ablation.
@@ -77,6 +80,8 @@ struct Node {
   Shape shape;  // of the output; given for an input node, inferred for the others
 
   bool is_sal() const { return op == Op::kConv && method.kind == Method::Kind::kSal; }
+  // Keeps `method.taps` weights per kernel slice, now or once it is frozen.
+  bool is_pruned() const { return is_sal() || op == Op::kTapConv; }
   bool operator==(const Node& other) const;
 };
 
@@ -118,6 +123,15 @@ class Graph {
   std::unordered_map<std::string, size_t> index_;
   std::unordered_map<std::string, bool> prefixes_;  // every "a.b" above a node "a.b.c"
 };
+
+// Bits that store one position of a kernel with this many: ceil(log2 positions).
+int position_bits(int64_t positions);
+
+// Groups of outputs that share positions; the last one is smaller where share does not divide `out`.
+int64_t share_groups(int64_t out, int64_t share);
+
+// Values in a tensor of this shape.
+int64_t element_count(const Shape& shape);
 
 // Number of input channels a conv or linear node sees.
 int64_t in_channels(const Graph& graph, const Node& node);

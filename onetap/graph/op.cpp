@@ -58,10 +58,10 @@ Shape windows(const Node& node, const Shape& in, int64_t channels) {
 
 void check_method(const Node& node) {
   const Method& method = node.method;
-  if (method.kind == Method::Kind::kConv) return;
+  if (!node.is_pruned()) return;
   const int64_t positions = node.kernel.area();
   if (positions < 2) {
-    fail_usage("[graph] {}: sal needs a kernel with more than one position, got 1x1", node.name);
+    fail_usage("[graph] {}: one tap of a slice needs a kernel with more than one position, got 1x1", node.name);
   }
   if (method.taps < 1 || method.taps > positions) {
     fail_usage("[graph] {}: expected taps in 1..{} for a {}x{} kernel, got {}", node.name, positions, node.kernel.h,
@@ -151,6 +151,7 @@ Shape shape_by_op(const Node& node, const std::vector<Shape>& inputs) {
     case Op::kInput:
       return node.shape;
     case Op::kConv:
+    case Op::kTapConv:
       return conv_shape(node, inputs[0]);
     case Op::kAdd:
       return add_shape(node, inputs);
@@ -169,6 +170,7 @@ Shape shape_by_op(const Node& node, const std::vector<Shape>& inputs) {
       check_image(node, inputs[0]);
       return {inputs[0][0]};
     case Op::kBatchNorm:
+    case Op::kAffine:
       check_image(node, inputs[0]);
       return inputs[0];
     case Op::kRelu:
@@ -191,7 +193,7 @@ const std::vector<OpInfo>& op_table() {
        "conv",
        1,
        1,
-       {A::kOut, A::kKernel, A::kStride, A::kPadding, A::kDilation, A::kGroups, A::kBias, A::kMethod},
+       {A::kOut, A::kKernel, A::kStride, A::kPadding, A::kDilation, A::kGroups, A::kBias, A::kMethod, A::kTaps},
        "2-d convolution"},
       {Op::kBatchNorm, "bn", 1, 1, {}, "batch normalisation"},
       {Op::kRelu, "relu", 1, 1, {}, "max(x, 0)"},
@@ -208,6 +210,13 @@ const std::vector<OpInfo>& op_table() {
        "every stride-th pixel, channels zero-padded to out (shortcut A)"},
       {Op::kFlatten, "flatten", 1, 1, {}, "CxHxW to C*H*W"},
       {Op::kLinear, "linear", 1, 1, {A::kOut, A::kBias}, "fully connected layer"},
+      {Op::kTapConv,
+       "tapconv",
+       1,
+       1,
+       {A::kOut, A::kKernel, A::kStride, A::kPadding, A::kDilation, A::kGroups, A::kBias, A::kTaps},
+       "frozen: convolution with `taps` weights per kernel slice"},
+      {Op::kAffine, "affine", 1, 1, {}, "frozen: scale and shift per channel"},
   };
   return table;
 }

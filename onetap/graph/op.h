@@ -7,7 +7,7 @@
 
 namespace onetap {
 
-enum class Attribute { kOut, kKernel, kStride, kPadding, kDilation, kGroups, kBias, kMethod };
+enum class Attribute { kOut, kKernel, kStride, kPadding, kDilation, kGroups, kBias, kTaps, kMethod };
 
 struct OpInfo {
   Op op;

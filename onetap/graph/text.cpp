@@ -25,10 +25,10 @@ struct Key {
 
 // Spelling of the attributes; the four keys of a method belong together.
 constexpr Key kKeys[] = {
-    {"out", Attribute::kOut},      {"kernel", Attribute::kKernel},     {"stride", Attribute::kStride},
-    {"pad", Attribute::kPadding},  {"dilation", Attribute::kDilation}, {"groups", Attribute::kGroups},
-    {"bias", Attribute::kBias},    {"method", Attribute::kMethod},     {"taps", Attribute::kMethod},
-    {"share", Attribute::kMethod}, {"init", Attribute::kMethod}};
+    {"out", Attribute::kOut},     {"kernel", Attribute::kKernel},     {"stride", Attribute::kStride},
+    {"pad", Attribute::kPadding}, {"dilation", Attribute::kDilation}, {"groups", Attribute::kGroups},
+    {"bias", Attribute::kBias},   {"method", Attribute::kMethod},     {"taps", Attribute::kTaps},
+    {"share", Attribute::kTaps},  {"init", Attribute::kMethod}};
 
 class Parser {
  public:
@@ -95,11 +95,7 @@ class Parser {
   }
 
   void set_method(Node& node, std::string_view key, std::string_view value) const {
-    if (key == "taps") {
-      node.method.taps = number(key, value);
-    } else if (key == "share") {
-      node.method.share = number(key, value);
-    } else if (key == "init") {
+    if (key == "init") {
       if (value != "uniform" && value != "centre") {
         error(fmt::format("expected init=uniform or init=centre, got '{}'", value));
       }
@@ -145,6 +141,9 @@ class Parser {
         if (value != "0" && value != "1") error(fmt::format("expected bias=0 or bias=1, got '{}'", value));
         node.bias = value == "1";
         break;
+      case Attribute::kTaps:
+        (key == "taps" ? node.method.taps : node.method.share) = number(key, value);
+        break;
       case Attribute::kMethod:
         set_method(node, key, value);
         break;
@@ -183,7 +182,7 @@ class Parser {
       set_attribute(node, key, parts[i].substr(equals + 1));
     }
     // Without method=sal the other keys would be read and lost.
-    if (node.method.kind == Method::Kind::kConv && node.method != Method{}) {
+    if (!node.is_pruned() && node.method != Method{}) {
       error("taps, share and init need method=sal");
     }
     try {
@@ -232,6 +231,7 @@ std::string network_text(const Graph& graph) {
       fmt::format_to(put, " bias={}", node.bias ? 1 : 0);
     }
     if (node.is_sal()) fmt::format_to(put, " {}", method_text(node.method));
+    if (node.op == Op::kTapConv) fmt::format_to(put, " taps={} share={}", node.method.taps, node.method.share);
     text += '\n';
   }
   text += fmt::format("output {}\n", graph.output());
