@@ -105,21 +105,8 @@ Placed parse_entry(const std::string& name, const nlohmann::json& entry, std::st
   return placed;
 }
 
-}  // namespace
-
-const char* dtype_name(DType dtype) {
-  return row(dtype).name;
-}
-
-size_t dtype_bytes(DType dtype) {
-  return row(dtype).bytes;
-}
-
-uint64_t TensorView::bytes() const {
-  return checked_bytes(*this, name);
-}
-
-void write_safetensors(const std::filesystem::path& path, std::vector<TensorView> tensors, const Metadata& metadata) {
+// Everything before the buffer: header length and header. Puts the tensors in the order of the buffer.
+std::string front_of(std::vector<TensorView>& tensors, const Metadata& metadata) {
   // Wide types first, as the reference implementation does: every tensor stays aligned to its type.
   std::stable_sort(tensors.begin(), tensors.end(), [](const TensorView& a, const TensorView& b) {
     return dtype_bytes(a.dtype) > dtype_bytes(b.dtype);
@@ -135,12 +122,40 @@ void write_safetensors(const std::filesystem::path& path, std::vector<TensorView
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::string front;
+  for (size_t i = 0; i < 8; ++i) front += static_cast<char>(static_cast<uint8_t>(uint64_t{text.size()} >> (8 * i)));
+  return front + text;
+}
 
-  uint8_t length[8];
-  for (size_t i = 0; i < 8; ++i) length[i] = static_cast<uint8_t>(uint64_t{text.size()} >> (8 * i));
+}  // namespace
+
+const char* dtype_name(DType dtype) {
+  return row(dtype).name;
+}
+
+size_t dtype_bytes(DType dtype) {
+  return row(dtype).bytes;
+}
+
+uint64_t TensorView::bytes() const {
+  return checked_bytes(*this, name);
+}
+
+std::string safetensors_bytes(std::vector<TensorView> tensors, const Metadata& metadata) {
+  std::string bytes = front_of(tensors, metadata);
+  for (const TensorView& tensor : tensors) bytes.append(static_cast<const char*>(tensor.data), tensor.bytes());
+  return bytes;
+}
+
+uint64_t safetensors_length(std::vector<TensorView> tensors, const Metadata& metadata) {
+  uint64_t length = front_of(tensors, metadata).size();
+  for (const TensorView& tensor : tensors) length += tensor.bytes();
+  return length;
+}
+
+void write_safetensors(const std::filesystem::path& path, std::vector<TensorView> tensors, const Metadata& metadata) {
   FileWriter writer(path);
-  writer.write(length, sizeof(length));
-  writer.write(text);
+  writer.write(front_of(tensors, metadata));
   for (const TensorView& tensor : tensors) writer.write(tensor.data, tensor.bytes());
   writer.finish();
 }

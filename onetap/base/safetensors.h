@@ -31,6 +31,12 @@ struct TensorView {
 
 using Metadata = std::map<std::string, std::string>;
 
+// The whole file in memory.
+std::string safetensors_bytes(std::vector<TensorView> tensors, const Metadata& metadata = {});
+
+// Its length, from names, types and shapes alone: `data` may be null.
+uint64_t safetensors_length(std::vector<TensorView> tensors, const Metadata& metadata = {});
+
 // Writes and syncs the file; the caller puts it in place (see StagedDirectory).
 void write_safetensors(const std::filesystem::path& path, std::vector<TensorView> tensors,
                        const Metadata& metadata = {});

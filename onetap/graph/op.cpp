@@ -149,6 +149,9 @@ int64_t elements(const Node& node, const Shape& shape) {
 Shape shape_by_op(const Node& node, const std::vector<Shape>& inputs) {
   switch (node.op) {
     case Op::kInput:
+      if (node.shape.size() != 1 && node.shape.size() != 3) {
+        fail_usage("[graph] {}: expected an input shape CxHxW or C, got '{}'", node.name, shape_text(node.shape));
+      }
       return node.shape;
     case Op::kConv:
     case Op::kTapConv:

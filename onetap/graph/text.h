@@ -28,6 +28,4 @@ Graph read_network(const std::filesystem::path& path);
 // The spelling of a method inside a node line, without the leading blank: "method=sal taps=1 share=1".
 std::string method_text(const Method& method);
 
-const char* tap_init_name(TapInit init);
-
 }  // namespace onetap

@@ -1,6 +1,7 @@
 #include "onetap/nn/graph_module.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/graph/op.h"
 
 #include <functional>
 #include <unordered_map>
@@ -71,9 +72,12 @@ std::function<torch::Tensor(const std::vector<torch::Tensor>&)> plain_op(const N
   }
 }
 
-void check_size(const Graph& graph) {
+void check_trainable(const Graph& graph) {
   int64_t total = 0;
   for (const Node& node : graph.nodes()) {
+    if (node.op == Op::kTapConv || node.op == Op::kAffine) {
+      fail_usage("[nn] {}: {} belongs to a frozen network, which cannot be trained", node.name, op_info(node.op).name);
+    }
     if (node.op == Op::kConv) total += node.out * (in_channels(graph, node) / node.groups) * node.kernel.area();
     if (node.op == Op::kLinear) total += node.out * in_channels(graph, node);
     if (total > kMaxParameters) fail_usage("[nn] {} has more than 2^33 weights", graph.name());
@@ -128,7 +132,7 @@ void GraphModuleImpl::add_conv(const Node& node, Step& step, WeightInit init) {
 }
 
 GraphModuleImpl::GraphModuleImpl(Graph graph, WeightInit init) : graph_(std::move(graph)) {
-  check_size(graph_);
+  check_trainable(graph_);
   build(init);
 }
 

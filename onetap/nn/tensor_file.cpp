@@ -1,10 +1,12 @@
 #include "onetap/nn/tensor_file.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/text.h"
 
 #include <fmt/ranges.h>
 
 #include <cstring>
+#include <map>
 
 namespace onetap::nn {
 namespace {
@@ -27,7 +29,37 @@ DType dtype_of(const torch::Tensor& tensor, const std::string& name) {
   fail("[checkpoint] tensor '{}' has a type that safetensors has not", name);
 }
 
+// Contiguous copies on the CPU, alive while a file is made of them.
+struct HeldViews {
+  explicit HeldViews(const NamedTensors& tensors) {
+    for (const auto& [name, tensor] : tensors) {
+      held.push_back(tensor.detach().to(torch::kCPU).contiguous());
+      views.push_back({name, dtype_of(tensor, name), tensor.sizes().vec(), held.back().data_ptr()});
+    }
+  }
+
+  std::vector<torch::Tensor> held;
+  std::vector<TensorView> views;
+};
+
+// What only onetap has, and a counter that changes nothing.
+bool may_be_missing(const std::string& name) {
+  const std::string last = name.substr(name.rfind('.') + 1);
+  return last == "attention" || last == "num_batches_tracked";
+}
+
 }  // namespace
+
+torch::Tensor to_tensor(const TensorView& view) {
+  for (const TypeRow& row : kTypes) {
+    if (row.dtype != view.dtype) continue;
+    // Into memory of LibTorch's own: a tensor inside a foreign file need not be aligned.
+    const auto tensor = torch::empty(view.shape, torch::TensorOptions(row.torch_type));
+    if (view.bytes() > 0) std::memcpy(tensor.data_ptr(), view.data, view.bytes());
+    return tensor;
+  }
+  fail("[checkpoint] tensor '{}' has a type that LibTorch has not", view.name);
+}
 
 NamedTensors state_of(const torch::nn::Module& module) {
   NamedTensors state;
@@ -37,18 +69,13 @@ NamedTensors state_of(const torch::nn::Module& module) {
 }
 
 void write_tensors(const std::filesystem::path& path, const NamedTensors& tensors, const Metadata& metadata) {
-  std::vector<torch::Tensor> held;  // contiguous copies live until the file is written
-  std::vector<TensorView> views;
-  for (const auto& [name, tensor] : tensors) {
-    held.push_back(tensor.detach().to(torch::kCPU).contiguous());
-    TensorView view;
-    view.name = name;
-    view.dtype = dtype_of(tensor, name);
-    view.shape = tensor.sizes().vec();
-    view.data = held.back().data_ptr();
-    views.push_back(std::move(view));
-  }
-  write_safetensors(path, std::move(views), metadata);
+  const HeldViews held(tensors);
+  write_safetensors(path, held.views, metadata);
+}
+
+std::string tensor_bytes(const NamedTensors& tensors, const Metadata& metadata) {
+  const HeldViews held(tensors);
+  return safetensors_bytes(held.views, metadata);
 }
 
 void load_tensors(const SafetensorsFile& file, const NamedTensors& into, const std::string& label) {
@@ -64,12 +91,42 @@ void load_tensors(const SafetensorsFile& file, const NamedTensors& into, const s
                 fmt::join(tensor.sizes().vec(), ", "), name, dtype_name(found->dtype), fmt::join(found->shape, ", "),
                 label);
     }
-    // Through memory of LibTorch's own: a tensor inside a foreign file need not be aligned.
-    const auto source = torch::empty(tensor.sizes(), torch::TensorOptions(tensor.scalar_type()));
-    if (found->bytes() > 0) std::memcpy(source.data_ptr(), found->data, found->bytes());
     torch::Tensor target = tensor;
-    target.copy_(source);
+    target.copy_(to_tensor(*found));
   }
+}
+
+ImportReport import_weights(const SafetensorsFile& file, const NamedTensors& into, const std::string& label) {
+  const torch::NoGradGuard no_grad;
+  static const std::string kWrapper = "module.";
+  std::map<std::string, const TensorView*> given;
+  for (const TensorView& view : file.tensors()) {
+    const bool wrapped = view.name.rfind(kWrapper, 0) == 0;
+    given[wrapped ? view.name.substr(kWrapper.size()) : view.name] = &view;
+  }
+  ImportReport report;
+  for (const auto& [name, tensor] : into) {
+    const auto found = given.find(name);
+    if (found == given.end()) {
+      if (!may_be_missing(name)) {
+        std::vector<std::string> names;
+        for (const auto& entry : given) names.push_back(entry.first);
+        fail_data("[init] expected a tensor '{}', got none{} ({})", name, did_you_mean(name, names), label);
+      }
+      report.kept.push_back(name);
+      continue;
+    }
+    const TensorView& view = *found->second;
+    if (view.shape != tensor.sizes().vec()) {
+      fail_data("[init] expected shape [{}] for '{}', got [{}] ({})", fmt::join(tensor.sizes().vec(), ", "), name,
+                fmt::join(view.shape, ", "), label);
+    }
+    torch::Tensor target = tensor;
+    target.copy_(to_tensor(view));
+    given.erase(found);
+  }
+  for (const auto& entry : given) report.unused.push_back(entry.first);
+  return report;
 }
 
 }  // namespace onetap::nn

@@ -42,6 +42,7 @@ const std::vector<RecipeField>& recipe_fields() {
              &R::image_size, 8, 4096),
       text("weight_init", kNetwork, "convolution weights: LibTorch's default or Kaiming normal over fan-out",
            &R::weight_init, {"default", "fan-out"}),
+      text("init", kNetwork, "start from the weights in this .safetensors file (names as in torchvision)", &R::init),
 
       text("method", kMethod, "train dense convolutions (conv) or Shift Attention Layers (sal)", &R::method,
            {"conv", "sal"}),

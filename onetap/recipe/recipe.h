@@ -24,6 +24,7 @@ struct Recipe {
   std::string shortcut = "B";
   std::optional<int64_t> image_size;
   std::string weight_init = "default";
+  std::string init;
 
   // Method.
   std::string method = "sal";

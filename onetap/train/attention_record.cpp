@@ -3,7 +3,6 @@
 #include "onetap/nn/attention.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace onetap {
 namespace {
@@ -72,9 +71,7 @@ void AttentionRecord::restore(const SafetensorsFile& file) {
   last_.clear();
   for (const TensorView& view : file.tensors()) {
     if (view.dtype != DType::kI16) continue;
-    const auto positions = torch::empty(view.shape, torch::kInt16);
-    if (view.bytes() > 0) std::memcpy(positions.data_ptr(), view.data, view.bytes());
-    last_.emplace_back(view.name, positions);
+    last_.emplace_back(view.name, nn::to_tensor(view));
   }
 }
 

@@ -1,36 +1,13 @@
 #include "onetap/train/evaluate.h"
 
+#include "onetap/train/score_sums.h"
+
 namespace onetap {
-namespace {
-
-struct Sums {
-  double loss = 0;
-  int64_t right = 0;
-
-  void add(const torch::Tensor& logits, const torch::Tensor& labels) {
-    loss += torch::nn::functional::cross_entropy(
-                logits, labels, torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum))
-                .item<double>();
-    right += logits.argmax(1).eq(labels).sum().item<int64_t>();
-  }
-
-  Score score(int64_t images) const {
-    return {static_cast<double>(right) / static_cast<double>(images), loss / static_cast<double>(images)};
-  }
-};
-
-}  // namespace
-
 std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data, const EvalOptions& options) {
   const torch::NoGradGuard no_grad;
-  struct TrainAgain {
-    nn::GraphModule& module;
-    ~TrainAgain() { module->train(); }
-  } train_again{module};
-  module->eval();
-
+  const EvaluationScope scope(module);
   const bool has_sal = !module->sal_layers().empty();
-  Sums soft, hard;
+  ScoreSums soft, hard;
   EvalResult result;
   BatchStream stream(data, options.stream);
   Batch batch;

@@ -1,5 +1,6 @@
 #include "onetap/train/resolve.h"
 
+#include "onetap/base/cpus.h"
 #include "onetap/base/fail.h"
 #include "onetap/base/text.h"
 #include "onetap/data/source.h"
@@ -7,26 +8,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sched.h>
 
 namespace fs = std::filesystem;
 
 namespace onetap {
-namespace {
-
-// CPUs by the cgroup's quota (containers), or 0 where there is no limit.
-int64_t cgroup_cpus() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  int64_t period = 0;
-  if (!(file >> quota >> period) || period <= 0) return 0;
-  const auto allowed = parse_int(quota);
-  return allowed ? std::max<int64_t>(1, (*allowed + period - 1) / period) : 0;
-}
-
-}  // namespace
-
 std::string absolute_data_spec(const std::string& text) {
   const DataSpec spec = parse_data_spec(text);
   if (spec.kind == "shapes") return text;
@@ -41,6 +26,7 @@ std::string absolute_arch(const std::string& arch) {
 Recipe resolve_recipe(Recipe recipe, const DataSource& source) {
   recipe.data = absolute_data_spec(recipe.data);
   recipe.arch = absolute_arch(recipe.arch);
+  if (!recipe.init.empty()) recipe.init = fs::absolute(recipe.init).lexically_normal().string();
   if (!is_network_file(recipe.arch)) {
     const ZooEntry& entry = find_architecture(recipe.arch);
     if (!recipe.width) recipe.width = entry.default_width;
@@ -77,14 +63,6 @@ AugmentOptions recipe_augment(const Recipe& recipe) {
                  : recipe.augment == "resized-crop" ? Augment::kResizedCrop
                                                     : Augment::kNone;
   return options;
-}
-
-int64_t available_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int64_t count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  if (const int64_t quota = cgroup_cpus(); quota > 0) count = std::min(count, quota);
-  return std::max<int64_t>(1, count);
 }
 
 torch::Device parse_device(const std::string& text) {

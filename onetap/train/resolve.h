@@ -26,9 +26,6 @@ void check_network(const Graph& graph, const DataSource& source);
 View recipe_view(const Graph& graph, const DataSource& source);
 AugmentOptions recipe_augment(const Recipe& recipe);
 
-// CPUs this process may use: affinity and cgroup limits respected.
-int64_t available_cpus();
-
 // "auto", "cpu", "cuda", "cuda:1"; kUsage for a device that is not there.
 torch::Device parse_device(const std::string& text);
 

@@ -51,6 +51,7 @@ class Trainer {
         module_(make_module(recipe, graph_, device_)),
         sgd_(*module_, {recipe.momentum, recipe.nesterov, recipe.weight_decay}) {
     check_network(graph_, source);
+    import_init();
     restore();
     metrics_ = std::make_unique<LineFile>(files_.metrics(), state_.metrics_bytes);
     attention_ = std::make_unique<LineFile>(files_.attention(), state_.attention_bytes);
@@ -70,6 +71,15 @@ class Trainer {
   }
 
  private:
+  void import_init() {
+    if (recipe_.init.empty()) return;
+    const auto report = nn::import_weights(SafetensorsFile::read(recipe_.init), nn::state_of(*module_), recipe_.init);
+    if (!report.unused.empty()) {
+      notice(fmt::format("{}: {} tensors are not of this network and were left, such as '{}'", recipe_.init,
+                         report.unused.size(), report.unused.front()));
+    }
+  }
+
   // The newest checkpoint that loads; a damaged one is passed over for the one before it.
   void restore() {
     bool touched = false;
@@ -91,6 +101,7 @@ class Trainer {
       module_ = make_module(recipe_, graph_, device_);
       sgd_ = Sgd(*module_, {recipe_.momentum, recipe_.nesterov, recipe_.weight_decay});
       taps_ = AttentionRecord();
+      import_init();
     }
   }
 
@@ -317,6 +328,12 @@ class Trainer {
 };
 
 }  // namespace
+
+void check_init(const Recipe& recipe, const Graph& graph) {
+  if (recipe.init.empty()) return;
+  const nn::GraphModule module(graph);
+  nn::import_weights(SafetensorsFile::read(recipe.init), nn::state_of(*module), recipe.init);
+}
 
 TrainOutcome train(const RunDirectory& run, const Recipe& recipe, const DataSource& source, const TrainEvents& events,
                    const std::atomic<bool>& stop) {

@@ -70,7 +70,7 @@ inline Graph random_graph(uint64_t seed) {
         break;
       default: {
         node = conv_node(name, from, pick(1, 9), 1);
-        node.kernel = {pick(1, 5), pick(1, 5)};
+        node.kernel = {pick(1, 7), pick(1, 7)};
         node.padding = {node.kernel.h / 2 + pick(0, 1), node.kernel.w / 2 + pick(0, 1)};
         node.stride = {pick(1, 2), pick(1, 2)};
         if (shape[1] > 10 && shape[2] > 10) node.dilation = {pick(1, 2), pick(1, 2)};
@@ -88,7 +88,16 @@ inline Graph random_graph(uint64_t seed) {
         }
       }
     }
+    const bool with_norm = node.op == Op::kConv && random.coin();
     images.push_back(graph.add(std::move(node)));
+    if (with_norm) {
+      Node norm = default_node(Op::kBatchNorm);
+      norm.name = name + "-norm";
+      norm.inputs = {images.back()};
+      // The convolution's own value stays readable in some of them: there the norm cannot be folded.
+      if (random.coin()) images.pop_back();
+      images.push_back(graph.add(std::move(norm)));
+    }
   }
   Node pool = default_node(random.coin() ? Op::kGlobalAvgPool : Op::kFlatten);
   pool.name = "pool";

@@ -1,12 +1,14 @@
-// onetap eval: accuracy of runs, soft and hard.
+// onetap eval: accuracy of runs, soft and hard, and of frozen networks.
+#include "tools/onetap/eval.h"
+
+#include "onetap/base/cpus.h"
 #include "onetap/base/fail.h"
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
+#include "onetap/data/score.h"
 #include "onetap/data/source.h"
-#include "onetap/train/checkpoint.h"
-#include "onetap/train/evaluate.h"
-#include "onetap/train/resolve.h"
-#include "onetap/train/run_directory.h"
+#include "onetap/tap/reference.h"
+#include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
@@ -21,88 +23,41 @@
 namespace onetap::tool {
 namespace {
 
-struct EvalArguments {
-  std::vector<std::string> runs;
-  std::string data;
-  std::string checkpoint = "last";
-  std::string binarize;
-  std::string device = "auto";
-  int64_t threads = 0;
-  int64_t batch_size = 0;
-  bool json = false;
-};
-
-// One row: a network in one form.
-struct EvalRow {
-  std::string run, network, method, form;
-  int64_t step = 0;
-  Score score;
-  double params = 0;
-};
-
-std::string method_title(const Recipe& recipe, bool has_sal) {
-  if (!has_sal) return "conv";
-  return fmt::format("sal taps={} share={}", recipe.taps, recipe.share);
-}
-
-std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::string& path,
-                                  std::map<std::string, DataSource>& opened) {
-  const RunFiles files(path);
-  const Recipe recipe = files.read_config();
-  const Graph graph = files.read_graph();
-  const std::string spec = options.data.empty() ? recipe.data : absolute_data_spec(options.data);
-  auto found = opened.find(spec);
-  if (found == opened.end()) found = opened.emplace(spec, open_data(spec)).first;
-  const DataSource& source = found->second;
-  check_network(graph, source);
-
-  const Checkpoint checkpoint = CheckpointFolder(files.checkpoints()).find(options.checkpoint);
-  const torch::Device device = parse_device(options.device);
-  nn::GraphModule module(graph);
-  CheckpointFolder::load(checkpoint, module);
-  module->to(device);
-  module->set_temperature(checkpoint.state.temperature);
-
-  EvalOptions eval;
-  eval.stream.view = recipe_view(graph, source);
-  eval.stream.batch_size = options.batch_size > 0 ? options.batch_size : recipe.batch_size;
-  eval.device = device;
-  const std::string binarize = options.binarize.empty() ? recipe.binarize : options.binarize;
-  eval.hard_mode = binarize == "round" ? nn::AttentionMode::kRound : nn::AttentionMode::kHard;
-  eval.progress = [&](int64_t images) {
-    console().progress(fmt::format("{}: testing {}/{}", path, images, source.test->size()));
-    return true;
-  };
-  const EvalResult result = evaluate(module, *source.test, eval).value();
+std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::string& path, OpenedData& opened) {
+  const TapNet net = read_tap(path);
+  if (options.data.empty()) fail_usage("[eval] {} does not say what it was trained on: expected --data", path);
+  const DataSource& source = open_once(opened, options.data);
+  const Shape& image = net.graph.input().shape;
+  if (image.size() != 3 || image[0] != 3 || image[1] != image[2]) {
+    fail_usage("[eval] expected a network for square colour images 3xSxS, got input {}", shape_text(image));
+  }
+  net.graph.check_classifier(static_cast<int64_t>(source.classes.size()));
+  ScoreOptions score;
+  score.view.size = image[1];
+  score.view.normalisation = {net.pixels.mean, net.pixels.sd};
+  score.threads = options.threads > 0 ? options.threads : available_cpus();
+  if (console().shows_progress()) {
+    score.progress = [&](int64_t images) {
+      console().progress(fmt::format("{}: testing {}/{}", path, images, source.test->size()));
+    };
+  }
+  const Predictions said =
+      score_classifier(*source.test, score, [&](const float* pixels) { return run_reference(net, pixels); });
   console().clear_progress();
-
-  const bool has_sal = !module->sal_layers().empty();
-  EvalRow row{path,
-              graph.name(),
-              method_title(recipe, has_sal),
-              "dense",
-              checkpoint.state.step,
-              result.soft,
-              count_network(graph, CountRules::kPlain).params};
-  if (!has_sal) return {row};
-  row.form = "soft";
-  EvalRow hard = row;
-  hard.form = binarize == "round" ? "round" : "hard";
-  hard.score = result.hard;
-  hard.params = count_network(graph, CountRules::kPaper).params;
-  return {row, hard};
+  return {{path, net.graph.name(), weight_type_name(net.weight_type), "frozen", 0, said.accuracy(), said.loss(),
+           count_network(net.graph, CountRules::kPaper).params}};
 }
 
 void print_eval_json(const std::vector<EvalRow>& rows) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const EvalRow& row : rows) {
-    list.push_back({{"run", row.run},
+    list.push_back({{"run", row.path},
                     {"network", row.network},
                     {"method", row.method},
                     {"form", row.form},
                     {"step", row.step},
-                    {"accuracy", row.score.accuracy},
-                    {"loss", row.score.loss},
+                    {"accuracy", row.accuracy},
+                    {"loss", row.loss},
                     {"params", row.params}});
   }
   std::cout << list.dump(2) << '\n';
@@ -118,18 +73,17 @@ void print_eval_table(const std::vector<EvalRow>& rows) {
                {"loss", A::kRight},
                {"params", A::kRight}});
   for (const EvalRow& row : rows) {
-    table.add({row.run, row.network, row.method, row.form, percent_text(row.score.accuracy),
-               fmt::format("{:.4f}", row.score.loss), with_thousands(row.params)});
+    table.add({row.path, row.network, row.method, row.form, percent_text(row.accuracy), fmt::format("{:.4f}", row.loss),
+               with_thousands(row.params)});
   }
   std::cout << table.text();
 }
 
 int run_eval(const EvalArguments& options) {
-  torch::set_num_threads(static_cast<int>(options.threads > 0 ? options.threads : available_cpus()));
-  std::map<std::string, DataSource> opened;
+  OpenedData opened;
   std::vector<EvalRow> rows;
-  for (const std::string& path : options.runs) {
-    const auto more = evaluate_run(options, path, opened);
+  for (const std::string& path : options.paths) {
+    const auto more = looks_like_tap(path) ? evaluate_tap(options, path, opened) : evaluate_run(options, path, opened);
     rows.insert(rows.end(), more.begin(), more.end());
   }
   options.json ? print_eval_json(rows) : print_eval_table(rows);
@@ -138,12 +92,18 @@ int run_eval(const EvalArguments& options) {
 
 }  // namespace
 
+const DataSource& open_once(OpenedData& opened, const std::string& spec) {
+  auto found = opened.find(spec);
+  if (found == opened.end()) found = opened.emplace(spec, open_data(spec)).first;
+  return found->second;
+}
+
 void add_eval(CLI::App& app, Action& action) {
   auto options = std::make_shared<EvalArguments>();
-  CLI::App* verb = app.add_subcommand("eval", "accuracy of runs on their test set, soft and hard");
-  verb->add_option("RUN", options->runs, "run directories")->required();
+  CLI::App* verb = app.add_subcommand("eval", "accuracy of runs (soft and hard) and of .tap files on a test set");
+  verb->add_option("RUN", options->paths, "run directories and .tap files")->required();
   verb->add_option("--data", options->data,
-                   "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR (default: the run's own)")
+                   "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR (default: the run's own; needed for a .tap)")
       ->option_text("TEXT");
   verb->add_option("--checkpoint", options->checkpoint, "last, best or a step number")->option_text("WHICH [last]");
   verb->add_option("--binarize", options->binarize, "best tap (hard) or P > 0.5 (round) (default: the run's own)")
@@ -162,8 +122,10 @@ void add_eval(CLI::App& app, Action& action) {
       "  onetap eval runs/first\n"
       "  onetap eval runs/dense runs/sal --json\n"
       "  onetap eval runs/sanet --data cifar10:DIR --checkpoint best\n"
+      "  onetap eval model.tap --data cifar10:DIR\n"
       "\nForms: dense; soft, every weight scaled by its attention (params: all trainable values); hard, the kept\n"
-      "taps alone (params: 32-bit words of kept weights and positions, as the paper counts).");
+      "taps alone (params: 32-bit words of kept weights and positions, as the paper counts); frozen, a .tap file,\n"
+      "run by the reference executor.");
   verb->callback([options, &action] { action = [options] { return run_eval(*options); }; });
 }
 

@@ -41,7 +41,8 @@ int usage_error(const CLI::App& app, const CLI::ParseError& problem) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Trains convolutions down to one tap per kernel slice (Shift Attention Layers).", "onetap");
+  CLI::App app("Trains convolutions down to one tap per kernel slice (Shift Attention Layers), and ships what is left.",
+               "onetap");
   app.require_subcommand(1);
   app.fallthrough();
   app.set_version_flag("--version", "onetap " ONETAP_VERSION);
@@ -52,7 +53,8 @@ int run(int argc, char** argv) {
       "Examples:\n"
       "  onetap train --arch resnet20 --width 16 --data shapes --epochs 8 --out runs/first\n"
       "  onetap eval runs/first\n"
-      "  onetap nets resnet20 --width 83\n"
+      "  onetap freeze runs/first -o model.tap\n"
+      "  onetap count resnet20 --width 83 --method sal\n"
       "\n'onetap VERB --help' explains each verb.");
 
   Action action;
@@ -60,6 +62,10 @@ int run(int argc, char** argv) {
   add_eval(app, action);
   add_data(app, action);
   add_nets(app, action);
+  add_count(app, action);
+  add_freeze(app, action);
+  add_sensitivity(app, action);
+  add_export(app, action);
   add_completion(app, action);
 
   try {

@@ -4,8 +4,7 @@
 #include "onetap/graph/op.h"
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
-#include "onetap/recipe/recipe.h"
-#include "tools/onetap/recipe_flags.h"
+#include "tools/onetap/network_argument.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
 
@@ -19,9 +18,7 @@ namespace onetap::tool {
 namespace {
 
 struct NetsOptions {
-  std::string network;
-  RecipeFlags flags;
-  int64_t classes = 0;
+  NetworkArgument network;
   bool text = false;
   bool json = false;
 };
@@ -51,12 +48,6 @@ void list_zoo(bool json) {
   }
   std::cout << table.text()
             << "\nAny depth of 6n+2 works for the first; a path to a network text file works for all.\n";
-}
-
-std::string method_cell(const Node& node) {
-  if (node.op != Op::kConv) return "";
-  if (!node.is_sal()) return "dense";
-  return fmt::format("sal taps={} share={}", node.method.taps, node.method.share);
 }
 
 void print_network_json(const Graph& graph, const NetworkCount& count) {
@@ -95,17 +86,11 @@ void print_network_table(const Graph& graph, const NetworkCount& count) {
 }
 
 int run_nets(const NetsOptions& options) {
-  if (options.network.empty()) {
+  if (options.network.name.empty()) {
     list_zoo(options.json);
     return 0;
   }
-  Recipe recipe;
-  options.flags.apply(recipe);
-  recipe.arch = options.network;
-  check_recipe(recipe);
-  int64_t classes = options.classes;
-  if (classes == 0 && !is_network_file(recipe.arch)) classes = find_architecture(recipe.arch).default_classes;
-  const Graph graph = recipe_network(recipe, classes, recipe.image_size.value_or(0));
+  const Graph graph = options.network.build();
   if (options.text) {
     std::cout << network_text(graph);
   } else if (options.json) {
@@ -121,12 +106,7 @@ int run_nets(const NetsOptions& options) {
 void add_nets(CLI::App& app, Action& action) {
   auto options = std::make_shared<NetsOptions>();
   CLI::App* verb = app.add_subcommand("nets", "list the architectures, or print one");
-  verb->add_option("NETWORK", options->network, "an architecture or a network text file");
-  options->flags.add(*verb,
-                     {"width", "kernel", "shortcut", "image_size", "method", "taps", "share", "tap_init", "layers"});
-  verb->add_option("--classes", options->classes, "outputs of the network (default: the architecture's own)")
-      ->check(CLI::Range(1, 1 << 20))
-      ->option_text("N");
+  options->network.add(*verb, "an architecture or a network text file");
   verb->add_flag("--text", options->text, "print the network text file: edit it and train it");
   verb->add_flag("--json", options->json, "for programs");
   verb->footer(

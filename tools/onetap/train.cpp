@@ -60,6 +60,7 @@ Recipe merge_for_resume(const RunFiles& files, const Request& request) {
   Recipe asked = request.recipe;
   asked.data = absolute_data_spec(asked.data);
   asked.arch = absolute_arch(asked.arch);
+  if (!asked.init.empty()) asked.init = fs::absolute(asked.init).lexically_normal().string();
   for (const std::string& key : request.keys) {
     const RecipeField& field = *find_recipe_field(key);
     const std::string now = recipe_field_text(asked, field), then = recipe_field_text(recipe, field);
@@ -175,6 +176,7 @@ int run_train(const TrainOptions& options) {
       resuming ? files.read_graph()
                : recipe_network(recipe, static_cast<int64_t>(source.classes.size()), recipe.image_size.value_or(0));
   check_network(graph, source);
+  if (!resuming) check_init(recipe, graph);
   if (options.dry_run) {
     describe(recipe, source, graph);
     std::cout << recipe_text(recipe);

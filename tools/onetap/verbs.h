@@ -14,6 +14,10 @@ void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_nets(CLI::App& app, Action& action);
+void add_count(CLI::App& app, Action& action);
+void add_freeze(CLI::App& app, Action& action);
+void add_sensitivity(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 }  // namespace onetap::tool

@@ -1,0 +1,99 @@
+#include "onetap/data/score.h"
+
+#include "onetap/base/fail.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+namespace onetap {
+
+double Predictions::accuracy() const {
+  int64_t right = 0;
+  for (int64_t i = 0; i < images(); ++i) {
+    const auto first = outputs.begin() + i * classes;
+    right += std::max_element(first, first + classes) - first == labels[static_cast<size_t>(i)] ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(std::max<int64_t>(1, images()));
+}
+
+double Predictions::loss() const {
+  double sum = 0;
+  for (int64_t i = 0; i < images(); ++i) {
+    const auto first = outputs.begin() + i * classes;
+    const double most = *std::max_element(first, first + classes);
+    double total = 0;
+    for (auto at = first; at != first + classes; ++at) total += std::exp(*at - most);
+    sum += std::log(total) + most - static_cast<double>(first[labels[static_cast<size_t>(i)]]);
+  }
+  return sum / static_cast<double>(std::max<int64_t>(1, images()));
+}
+
+OutputDifference compare_outputs(const Predictions& a, const Predictions& b) {
+  if (a.outputs.size() != b.outputs.size()) {
+    fail("[score] expected as many outputs to compare, got {} and {}", a.outputs.size(), b.outputs.size());
+  }
+  OutputDifference difference;
+  for (size_t i = 0; i < a.outputs.size(); ++i) {
+    const double gap = std::abs(static_cast<double>(a.outputs[i]) - b.outputs[i]);
+    // Written so that a NaN counts as a difference.
+    if (!(gap <= difference.largest)) difference.largest = gap;
+    difference.scale = std::max(difference.scale, std::abs(static_cast<double>(a.outputs[i])));
+  }
+  return difference;
+}
+
+Predictions score_classifier(const Dataset& test, const ScoreOptions& options,
+                             const std::function<std::vector<float>(const float*)>& classify) {
+  const int64_t images = options.images > 0 ? std::min(options.images, test.size()) : test.size();
+  Predictions predictions;
+  predictions.labels.resize(static_cast<size_t>(images));
+  std::vector<std::vector<float>> outputs(static_cast<size_t>(images));
+
+  std::atomic<int64_t> next{0}, done{0};
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto work = [&] {
+    Image image;
+    std::vector<float> view(static_cast<size_t>(options.view.floats()));
+    try {
+      for (int64_t i = next++; i < images; i = next++) {
+        test.read(i, image);
+        test_view(image, options.view, view.data());
+        predictions.labels[static_cast<size_t>(i)] = test.label(i);
+        outputs[static_cast<size_t>(i)] = classify(view.data());
+        ++done;
+      }
+    } catch (...) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (!error) error = std::current_exception();
+      next = images;
+      done = images;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int64_t t = 0; t < std::max<int64_t>(1, options.threads); ++t) threads.emplace_back(work);
+  while (options.progress && done < images) {
+    options.progress(done);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (error) std::rethrow_exception(error);
+
+  predictions.classes = images > 0 ? static_cast<int64_t>(outputs.front().size()) : 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int64_t label = predictions.labels[i];
+    if (label < 0 || label >= predictions.classes) {
+      fail_usage("[score] expected labels below {} (the network's outputs), got {} ({})", predictions.classes, label,
+                 test.describe(static_cast<int64_t>(i)));
+    }
+    predictions.outputs.insert(predictions.outputs.end(), outputs[i].begin(), outputs[i].end());
+  }
+  return predictions;
+}
+
+}  // namespace onetap

@@ -1,0 +1,46 @@
+// How right a classifier is on a test set, whoever computes it.
+#pragma once
+
+#include "onetap/data/dataset.h"
+#include "onetap/data/transform.h"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace onetap {
+
+// What a classifier said to the first images of a test set.
+struct Predictions {
+  int64_t classes = 0;
+  std::vector<int64_t> labels;  // one per image
+  std::vector<float> outputs;   // [images, classes], before softmax
+
+  int64_t images() const { return static_cast<int64_t>(labels.size()); }
+  double accuracy() const;  // share of images whose largest output is the label's
+  double loss() const;      // mean cross-entropy
+};
+
+// Largest |a - b| over all outputs, and largest |a|: their ratio tells rounding from damage.
+struct OutputDifference {
+  double largest = 0;
+  double scale = 0;
+
+  double relative() const { return scale > 0 ? largest / scale : largest; }
+};
+OutputDifference compare_outputs(const Predictions& a, const Predictions& b);
+
+struct ScoreOptions {
+  View view;
+  int64_t images = 0;  // the first so many; 0 means all
+  int64_t threads = 1;
+  // Called now and then, from the calling thread, with the images done.
+  std::function<void(int64_t)> progress;
+};
+
+// `classify` gets one image as the view has it and returns its outputs; it is called from several threads at once.
+// What it throws is thrown here.
+Predictions score_classifier(const Dataset& test, const ScoreOptions& options,
+                             const std::function<std::vector<float>(const float*)>& classify);
+
+}  // namespace onetap

@@ -1,0 +1,86 @@
+#include "onetap/freeze/verify.h"
+
+#include "onetap/base/error.h"
+#include "onetap/base/fail.h"
+#include "onetap/tap/reference.h"
+#include "onetap/train/score_sums.h"
+
+#include <algorithm>
+
+namespace onetap {
+namespace {
+
+Predictions ask_module(nn::GraphModule& module, const Dataset& test, const VerifyOptions& options,
+                       const std::string& stage) {
+  const torch::NoGradGuard no_grad;
+  const int64_t images = options.images > 0 ? std::min(options.images, test.size()) : test.size();
+  Predictions said;
+  BatchStream stream(test, options.stream);
+  Batch batch;
+  while (said.images() < images && stream.next(batch)) {
+    const int64_t count = std::min(batch.labels.size(0), images - said.images());
+    const auto inputs = batch.images.narrow(0, 0, count).to(options.device);
+    const auto outputs = module->forward(inputs).to(torch::kCPU, torch::kFloat32).contiguous();
+    said.classes = outputs.size(1);
+    said.outputs.insert(said.outputs.end(), outputs.data_ptr<float>(), outputs.data_ptr<float>() + outputs.numel());
+    const auto labels = batch.labels.narrow(0, 0, count).contiguous();
+    said.labels.insert(said.labels.end(), labels.data_ptr<int64_t>(), labels.data_ptr<int64_t>() + count);
+    if (options.progress) options.progress(stage, said.images());
+  }
+  return said;
+}
+
+Predictions ask_reference(const TapNet& net, const Dataset& test, const VerifyOptions& options,
+                          const std::string& stage) {
+  ScoreOptions score;
+  score.view = options.stream.view;
+  score.images = options.images;
+  score.threads = options.threads;
+  if (options.progress) score.progress = [&](int64_t images) { options.progress(stage, images); };
+  return score_classifier(test, score, [&](const float* image) { return run_reference(net, image); });
+}
+
+}  // namespace
+
+std::vector<Stage> verify_stages(nn::GraphModule& module, const TapNet& folded, const TapNet& file, const Dataset& test,
+                                 const VerifyOptions& options) {
+  std::vector<Stage> stages;
+  const auto add = [&](const char* name, Predictions said) {
+    Stage stage{name, std::move(said), {}};
+    if (!stages.empty()) stage.from_before = compare_outputs(stages.back().said, stage.said);
+    stages.push_back(std::move(stage));
+  };
+  const EvaluationScope scope(module);
+  if (module->sal_layers().empty()) {
+    add("dense", ask_module(module, test, options, "dense"));
+  } else {
+    add("soft", ask_module(module, test, options, "soft"));
+    const nn::ModeGuard guard(module, nn::AttentionMode::kHard);
+    add("hard", ask_module(module, test, options, "hard"));
+  }
+  add("folded", ask_reference(folded, test, options, "folded"));
+  add("file", ask_reference(file, test, options, "file"));
+  return stages;
+}
+
+double rounding_tolerance(WeightType type) {
+  // Sums of thousands of products in another order; weights of 11 bits.
+  return type == WeightType::kF16 ? 2e-2 : 1e-4;
+}
+
+void check_stages(const std::vector<Stage>& stages, WeightType type) {
+  for (const Stage& stage : stages) {
+    const bool must_agree = stage.name == "folded" || stage.name == "file";
+    // The file holds what is in memory, bit for bit; only folding may round.
+    const double allowed = stage.name == "file" ? 0.0 : rounding_tolerance(type);
+    if (must_agree && !(stage.from_before.relative() <= allowed)) {
+      throw Error(ErrorKind::kCheck,
+                  fmt::format("[freeze] expected outputs of stage '{}' within {:g} of the stage before, got {:g} "
+                              "(largest difference {:g}, largest output {:g})",
+                              stage.name, allowed, stage.from_before.relative(), stage.from_before.largest,
+                              stage.from_before.scale));
+    }
+  }
+}
+
+}  // namespace onetap

@@ -1,0 +1,90 @@
+#include "onetap/graph/json.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/text.h"
+#include "onetap/graph/attributes.h"
+#include "onetap/graph/op.h"
+
+#include <nlohmann/json.hpp>
+
+namespace onetap {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool is_extent(std::string_view key) {
+  return key == "kernel" || key == "stride" || key == "pad" || key == "dilation";
+}
+
+Json attribute_value(const std::string& key, const std::string& text) {
+  if (is_extent(key)) {
+    const Extent2 extent = attribute_extent(key, text);
+    return Json::array({extent.h, extent.w});
+  }
+  const auto number = parse_int(text);
+  return number ? Json(*number) : Json(text);
+}
+
+// The spelling that set_attribute takes.
+std::string attribute_text(const std::string& key, const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_unsigned()) return std::to_string(value.get<uint64_t>());
+  if (value.is_array() && value.size() == 2 && value[0].is_number_unsigned() && value[1].is_number_unsigned()) {
+    return fmt::format("{}x{}", value[0].get<uint64_t>(), value[1].get<uint64_t>());
+  }
+  fail_usage("expected a number, a pair of numbers or a word for {}", key);
+}
+
+Node parse_node(const nlohmann::json& object) {
+  const auto& spelled = object.at("op").get_ref<const std::string&>();
+  const OpInfo* info = find_op(spelled);
+  if (info == nullptr) fail_usage("unknown op '{}'", spelled);
+  Node node = default_node(info->op);
+  object.at("name").get_to(node.name);
+  for (const auto& [key, value] : object.items()) {
+    if (key == "name" || key == "op") continue;
+    if (key == "inputs") {
+      value.get_to(node.inputs);
+    } else if (key == "shape" && node.op == Op::kInput) {
+      value.get_to(node.shape);
+    } else {
+      set_attribute(node, key, attribute_text(key, value));
+    }
+  }
+  check_attributes(node);
+  return node;
+}
+
+}  // namespace
+
+std::string graph_json(const Graph& graph) {
+  Json nodes = Json::array();
+  for (const Node& node : graph.nodes()) {
+    Json object = {{"name", node.name}, {"op", op_info(node.op).name}};
+    if (node.op == Op::kInput) object["shape"] = node.shape;
+    if (!node.inputs.empty()) object["inputs"] = node.inputs;
+    for (const auto& [key, text] : attribute_texts(node)) object[key] = attribute_value(key, text);
+    nodes.push_back(std::move(object));
+  }
+  return Json({{"name", graph.name()}, {"nodes", std::move(nodes)}, {"output", graph.output()}}).dump();
+}
+
+Graph parse_graph_json(std::string_view text, std::string_view label) {
+  const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  size_t count = 0;
+  try {
+    Graph graph(object.at("name").get<std::string>());
+    for (const nlohmann::json& node : object.at("nodes")) {
+      ++count;
+      graph.add(parse_node(node));
+    }
+    graph.set_output(object.at("output").get<std::string>());
+    return graph;
+  } catch (const nlohmann::json::exception& problem) {
+    fail_data("[graph] node {} is not one of a network: {} ({})", count, problem.what(), label);
+  } catch (const Error& problem) {
+    fail_data("[graph] node {}: {} ({})", count, problem.what(), label);
+  }
+}
+
+}  // namespace onetap

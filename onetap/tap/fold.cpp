@@ -1,0 +1,52 @@
+#include "onetap/tap/fold.h"
+
+namespace onetap {
+namespace {
+
+// Names of the convolutions whose result only one batch norm reads, by the name of that batch norm.
+std::map<std::string, std::string> foldable(const Graph& graph) {
+  std::map<std::string, int> readers;
+  for (const Node& node : graph.nodes()) {
+    for (const std::string& input : node.inputs) ++readers[input];
+  }
+  ++readers[graph.output()];
+  std::map<std::string, std::string> conv_of;
+  for (const Node& node : graph.nodes()) {
+    if (node.op != Op::kBatchNorm) continue;
+    const Node& source = graph.source(node);
+    if (source.op == Op::kConv && readers[source.name] == 1) conv_of[node.name] = source.name;
+  }
+  return conv_of;
+}
+
+}  // namespace
+
+FrozenForm frozen_form(const Graph& trained) {
+  const std::map<std::string, std::string> conv_of = foldable(trained);
+  FrozenForm form;
+  form.graph = Graph(trained.name());
+  for (const auto& [batch_norm, conv] : conv_of) form.folded[conv] = batch_norm;
+
+  const auto frozen_name = [&](const std::string& name) {
+    const auto found = conv_of.find(name);
+    return found == conv_of.end() ? name : found->second;
+  };
+  for (Node node : trained.nodes()) {
+    if (conv_of.count(node.name) != 0) continue;
+    for (std::string& input : node.inputs) input = frozen_name(input);
+    if (form.folded.count(node.name) != 0) node.bias = true;
+    if (node.op == Op::kBatchNorm) node.op = Op::kAffine;
+    if (node.is_sal()) {
+      const Method learned = node.method;
+      node.op = Op::kTapConv;
+      node.method = Method{};
+      node.method.taps = learned.taps;
+      node.method.share = learned.share;
+    }
+    form.graph.add(std::move(node));
+  }
+  form.graph.set_output(frozen_name(trained.output()));
+  return form;
+}
+
+}  // namespace onetap

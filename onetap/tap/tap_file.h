@@ -1,0 +1,33 @@
+// The .tap file: a valid safetensors file with the graph as JSON in its metadata. docs/file-format.md has every byte.
+#pragma once
+
+#include "onetap/tap/tap_net.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace onetap {
+
+// The whole file in memory.
+std::string tap_bytes(const TapNet& net);
+// Its length, known before there are weights: of a network of this frozen form without classes and facts.
+uint64_t tap_length(const Graph& frozen, WeightType type);
+
+// There whole or not at all.
+void write_tap(const std::filesystem::path& path, const TapNet& net);
+
+// Checks everything before use. kData naming `label` for a file that is damaged or no frozen network.
+TapNet parse_tap(std::string bytes, std::string_view label);
+TapNet read_tap(const std::filesystem::path& path);
+
+// True for a regular file that begins like a safetensors file: a network text file does not.
+bool looks_like_tap(const std::filesystem::path& path);
+
+// Positions at `bits` bits each, the first in the lowest bits of the first byte, zeros after the last.
+std::string pack_positions(const std::vector<uint16_t>& positions, int bits);
+// kData naming `label` if a bit after the last position is set. `packed` has (count * bits + 7) / 8 bytes.
+std::vector<uint16_t> unpack_positions(std::string_view packed, size_t count, int bits, std::string_view label);
+
+}  // namespace onetap

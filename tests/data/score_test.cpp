@@ -1,0 +1,70 @@
+#include "onetap/data/score.h"
+
+#include "onetap/data/source.h"
+#include "tests/support/support.h"
+
+#include <atomic>
+#include <cmath>
+
+namespace onetap {
+namespace {
+
+using testing::expect_error;
+
+TEST(Score, AccuracyAndLossByHand) {
+  Predictions said;
+  said.classes = 2;
+  said.labels = {0, 1, 1};
+  said.outputs = {2, 0, 0, 0, -1, 3};
+  EXPECT_DOUBLE_EQ(said.accuracy(), 2.0 / 3);  // the tie goes to the first class
+  EXPECT_NEAR(said.loss(), (std::log1p(std::exp(-2)) + std::log(2) + std::log1p(std::exp(-4))) / 3, 1e-6);
+}
+
+TEST(Score, ThreadsDoNotChangeTheOrder) {
+  const DataSource source = open_data("shapes:train=1,test=30");
+  ScoreOptions options;
+  std::atomic<int> calls{0};
+  const auto first_pixel = [&](const float* image) {
+    ++calls;
+    std::vector<float> outputs(10, 0.0f);
+    outputs[0] = image[0] + image[500];
+    return outputs;
+  };
+  const Predictions one = score_classifier(*source.test, options, first_pixel);
+  options.threads = 4;
+  std::atomic<int64_t> seen{0};
+  options.progress = [&](int64_t images) { seen = images; };
+  const Predictions four = score_classifier(*source.test, options, first_pixel);
+  EXPECT_EQ(calls, 60);
+  EXPECT_EQ(one.outputs, four.outputs);
+  EXPECT_EQ(one.labels, four.labels);
+  EXPECT_EQ(compare_outputs(one, four).largest, 0);
+  options.images = 7;
+  EXPECT_EQ(score_classifier(*source.test, options, first_pixel).images(), 7);
+}
+
+TEST(Score, WhatAThreadThrowsIsThrownHere) {
+  const DataSource source = open_data("shapes:train=1,test=30");
+  ScoreOptions options;
+  options.threads = 3;
+  options.progress = [](int64_t) {};
+  expect_error(ErrorKind::kData, "broken", [&] {
+    score_classifier(*source.test, options,
+                     [](const float*) -> std::vector<float> { throw Error(ErrorKind::kData, "[x] broken"); });
+  });
+  expect_error(ErrorKind::kUsage, "labels below 2", [&] {
+    score_classifier(*source.test, options, [](const float*) { return std::vector<float>(2, 0.0f); });
+  });
+}
+
+TEST(Score, ANanIsADifference) {
+  Predictions a, b;
+  a.classes = b.classes = 1;
+  a.labels = b.labels = {0, 0};
+  a.outputs = {1, 2};
+  b.outputs = {NAN, 2};
+  EXPECT_FALSE(compare_outputs(a, b).relative() <= 1);
+}
+
+}  // namespace
+}  // namespace onetap

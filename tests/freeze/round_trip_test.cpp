@@ -1,0 +1,163 @@
+// Module to freeze to file to reference executor, on networks nobody designed.
+#include "onetap/count/count.h"
+#include "onetap/freeze/freeze.h"
+#include "onetap/freeze/verify.h"
+#include "onetap/graph/method.h"
+#include "onetap/graph/zoo/zoo.h"
+#include "onetap/tap/fold.h"
+#include "onetap/tap/reference.h"
+#include "onetap/tap/tap_file.h"
+#include "tests/graph/random_graph.h"
+#include "tests/support/support.h"
+
+#include <cmath>
+
+namespace onetap {
+namespace {
+
+using testing::expect_error;
+using testing::random_graph;
+using testing::TempDir;
+
+// Statistics and scales as training leaves them, not the zeros and ones of a fresh module.
+void disturb(nn::GraphModule& module) {
+  const torch::NoGradGuard no_grad;
+  for (auto& item : module->named_buffers()) {
+    if (item.key().find("running_mean") != std::string::npos) item.value().normal_(0, 0.5);
+    if (item.key().find("running_var") != std::string::npos) item.value().uniform_(0.5, 2.0);
+  }
+  for (const auto& child : module->modules()) {
+    if (auto* norm = child->as<torch::nn::BatchNorm2d>()) {
+      norm->weight.uniform_(0.5, 1.5);
+      norm->bias.normal_(0, 0.5);
+    }
+  }
+}
+
+// Largest difference over the largest output, LibTorch's hard network against the executor.
+double difference(nn::GraphModule& module, const TapNet& net) {
+  const torch::NoGradGuard no_grad;
+  module->eval();
+  const nn::ModeGuard hard(module, nn::AttentionMode::kHard);
+  std::vector<int64_t> shape = module->graph().input().shape;
+  shape.insert(shape.begin(), 2);
+  const auto x = torch::randn(shape);
+  const auto y = module->forward(x).contiguous();
+  double largest = 0;
+  for (int64_t image = 0; image < 2; ++image) {
+    const auto got = run_reference(net, x[image].contiguous().data_ptr<float>());
+    const float* expected = y[image].data_ptr<float>();
+    EXPECT_EQ(static_cast<int64_t>(got.size()), y.size(1));
+    for (size_t i = 0; i < got.size(); ++i) {
+      largest = std::max(largest, std::abs(static_cast<double>(got[i]) - expected[i]));
+    }
+  }
+  return largest / std::max(1e-6, y.abs().max().item<double>());
+}
+
+TEST(RoundTrip, RandomNetworks) {
+  torch::manual_seed(1);
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    nn::GraphModule module(random_graph(seed));
+    disturb(module);
+    const std::string bytes = tap_bytes(freeze(module));
+    const TapNet net = parse_tap(bytes, "test");
+    EXPECT_LT(difference(module, net), 1e-4);
+    // What `onetap count` says of the trained network before anything is frozen.
+    const auto said = static_cast<double>(tap_length(frozen_form(module->graph()).graph, WeightType::kF32));
+    EXPECT_NEAR(static_cast<double>(bytes.size()), said, 0.02 * said);
+  }
+}
+
+TEST(RoundTrip, ZooNetworks) {
+  torch::manual_seed(2);
+  const struct {
+    const char* arch;
+    int64_t width, kernel, image, taps, share;
+    char shortcut;
+  } rows[] = {{"resnet20", 6, 3, 32, 1, 1, 'B'}, {"resnet8", 5, 3, 32, 2, 4, 'A'},
+              {"resnet14", 4, 5, 32, 1, 3, 'B'}, {"resnet50-cifar", 3, 3, 32, 9, 2, 'B'},
+              {"resnet-w", 3, 3, 64, 1, 1, 'B'}, {"resnet8", 4, 3, 32, 0, 1, 'B'}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.arch);
+    NetSpec spec;
+    spec.arch = row.arch;
+    spec.width = row.width;
+    spec.kernel = row.kernel;
+    spec.shortcut = row.shortcut;
+    spec.image = Shape{3, row.image, row.image};
+    Graph graph = build_network(spec);
+    Method method;
+    method.kind = row.taps > 0 ? Method::Kind::kSal : Method::Kind::kConv;
+    method.taps = std::max<int64_t>(1, row.taps);
+    method.share = std::min(row.share, row.width);
+    apply_method(graph, method, "");
+    nn::GraphModule module(graph);
+    disturb(module);
+    EXPECT_LT(difference(module, parse_tap(tap_bytes(freeze(module)), "test")), 1e-4);
+  }
+}
+
+// Nine taps of a 3x3 kernel are all of it: the frozen network is the dense one.
+TEST(RoundTrip, AllTapsAreTheDenseNetwork) {
+  Graph graph("all");
+  graph.add(testing::input_node({3, 9, 9}));
+  Node conv = testing::conv_node("c", "x", 4, 3);
+  conv.padding = {1, 1};
+  conv.method.kind = Method::Kind::kSal;
+  conv.method.taps = 9;
+  graph.add(conv);
+  Node pool = default_node(Op::kGlobalAvgPool);
+  pool.name = "g";
+  pool.inputs = {"c"};
+  graph.add(pool);
+  nn::GraphModule module(graph);
+  const TapNet net = freeze(module);
+  const auto x = torch::randn({1, 3, 9, 9});
+  const auto expected =
+      torch::conv2d(x, module->named_parameters()["c.weight"], {}, 1, 1).mean(at::IntArrayRef{2, 3}).flatten();
+  const auto got = run_reference(net, x.data_ptr<float>());
+  for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(got[static_cast<size_t>(i)], expected[i].item<float>(), 1e-5);
+}
+
+TEST(RoundTrip, HalfWeightsStayClose) {
+  torch::manual_seed(3);
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    nn::GraphModule module(random_graph(seed));
+    disturb(module);
+    const TapNet net = freeze(module, WeightType::kF16);
+    EXPECT_TRUE(parse_tap(tap_bytes(net), "test").layers == net.layers);
+    EXPECT_LT(difference(module, net), rounding_tolerance(WeightType::kF16)) << seed;
+  }
+}
+
+TEST(Freeze, LeavesTheModuleAsItIs) {
+  nn::GraphModule module(random_graph(7));
+  std::vector<torch::Tensor> before;
+  for (const auto& item : module->named_parameters()) before.push_back(item.value().clone());
+  freeze(module);
+  size_t i = 0;
+  for (const auto& item : module->named_parameters()) EXPECT_TRUE(item.value().equal(before[i++]));
+}
+
+TEST(Verify, DamageIsToldFromRounding) {
+  const auto stage = [](const char* name, double largest, double scale) {
+    Stage made{name, {}, {}};
+    made.from_before.largest = largest;
+    made.from_before.scale = scale;
+    return made;
+  };
+  // Soft to hard may differ as it likes; that is what pruning does.
+  EXPECT_NO_THROW(
+      check_stages({stage("soft", 0, 1), stage("hard", 3, 10), stage("folded", 1e-5, 10)}, WeightType::kF32));
+  expect_error(ErrorKind::kCheck, "stage 'folded'",
+               [&] { check_stages({stage("folded", 0.01, 10)}, WeightType::kF32); });
+  EXPECT_NO_THROW(check_stages({stage("folded", 0.01, 10)}, WeightType::kF16));
+  expect_error(ErrorKind::kCheck, "stage 'file'", [&] { check_stages({stage("file", 1e-7, 10)}, WeightType::kF32); });
+  expect_error(ErrorKind::kCheck, "stage 'folded'",
+               [&] { check_stages({stage("folded", std::nan(""), 10)}, WeightType::kF32); });
+}
+
+}  // namespace
+}  // namespace onetap

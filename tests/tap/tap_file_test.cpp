@@ -1,0 +1,194 @@
+#include "onetap/tap/tap_file.h"
+
+#include "onetap/base/half.h"
+#include "onetap/base/safetensors.h"
+#include "onetap/count/count.h"
+#include "onetap/graph/json.h"
+#include "onetap/graph/text.h"
+#include "tests/support/support.h"
+#include "tests/tap/random_net.h"
+
+#include <nlohmann/json.hpp>
+
+namespace onetap {
+namespace {
+
+using testing::expect_error;
+using testing::fill_net;
+using testing::random_net;
+using testing::TempDir;
+
+TapNet round_trip(const TapNet& net) {
+  return parse_tap(tap_bytes(net), "test");
+}
+
+void expect_equal(const TapNet& a, const TapNet& b) {
+  EXPECT_TRUE(a.graph == b.graph);
+  EXPECT_TRUE(a.layers == b.layers);
+  EXPECT_EQ(a.weight_type, b.weight_type);
+  EXPECT_EQ(a.pixels.mean, b.pixels.mean);
+  EXPECT_EQ(a.pixels.sd, b.pixels.sd);
+  EXPECT_EQ(a.classes, b.classes);
+  EXPECT_EQ(a.facts, b.facts);
+}
+
+TEST(TapFile, RandomNetworksRoundTrip) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    TapNet net = random_net(seed);
+    net.pixels.mean = {0.4914f, 0.4822f, 0.4465f};
+    if (seed % 2 == 0) net.classes.assign(10, "a \"class\" \xc3\xa9");
+    net.facts = {{"onetap", "0.1.0"}};
+    expect_equal(round_trip(net), net);
+  }
+}
+
+TEST(TapFile, HalfWeightsComeBackAsRounded) {
+  TapNet net = random_net(3);
+  net.weight_type = WeightType::kF16;
+  for (auto& [name, tensors] : net.layers) {
+    for (float& weight : tensors.weight) weight = float_from_half(half_from_float(weight));
+  }
+  expect_equal(round_trip(net), net);
+  TapNet wide = net;
+  wide.weight_type = WeightType::kF32;
+  EXPECT_LT(tap_bytes(net).size(), tap_bytes(wide).size());
+}
+
+TEST(TapFile, PositionsArePackedFromTheLowestBit) {
+  EXPECT_EQ(pack_positions({1, 2, 8}, 4), std::string("\x21\x08", 2));
+  EXPECT_EQ(pack_positions({31, 1}, 5), std::string("\x3f\x00", 2));
+  for (const int bits : {1, 3, 4, 5, 6, 12}) {
+    std::vector<uint16_t> positions;
+    for (uint32_t i = 0; i < 100; ++i) positions.push_back(static_cast<uint16_t>((i * 7919) % (1u << bits)));
+    EXPECT_EQ(unpack_positions(pack_positions(positions, bits), positions.size(), bits, "t"), positions);
+  }
+  expect_error(ErrorKind::kData, "zero bits", [] { unpack_positions("\x11", 1, 4, "t"); });
+}
+
+// The tensors are what the paper's rules count, but for the last byte of positions in each layer.
+TEST(TapFile, LengthIsKnownBeforehandAndIsWhatCountSays) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    const TapNet net = random_net(seed);
+    const std::string bytes = tap_bytes(net);
+    EXPECT_EQ(tap_length(net.graph, WeightType::kF32), bytes.size());
+    const SafetensorsFile file = SafetensorsFile::parse(bytes, "test");
+    uint64_t tensors = 0;
+    for (const TensorView& tensor : file.tensors()) tensors += tensor.bytes();
+    EXPECT_NEAR(static_cast<double>(tensors), 4 * count_network(net.graph, CountRules::kPaper).params,
+                static_cast<double>(net.layers.size()));
+  }
+}
+
+TEST(TapFile, AnySafetensorsReaderOpensIt) {
+  const SafetensorsFile file = SafetensorsFile::parse(tap_bytes(random_net(1)), "test");
+  EXPECT_EQ(file.metadata().at("format"), "onetap-tap");
+  EXPECT_EQ(file.metadata().at("version"), "1");
+  EXPECT_TRUE(nlohmann::json::accept(file.metadata().at("graph")));
+}
+
+TapNet small_net() {
+  return fill_net(
+      parse_network("onetap-net 1\nx = input 2x4x4\nc = tapconv x out=3 kernel=3 pad=1 taps=2 share=2 bias=1\n"
+                    "g = gap c\nf = linear g out=2\n"),
+      5);
+}
+
+TEST(TapFile, WritesWholeFiles) {
+  const TempDir dir;
+  write_tap(dir / "m.tap", small_net());
+  expect_equal(read_tap(dir / "m.tap"), small_net());
+  EXPECT_TRUE(looks_like_tap(dir / "m.tap"));
+  testing::write_text(dir / "net.txt", network_text(small_net().graph));
+  EXPECT_FALSE(looks_like_tap(dir / "net.txt"));
+  EXPECT_FALSE(looks_like_tap(dir.path()));
+  expect_error(ErrorKind::kData, "cannot open", [&] { read_tap(dir / "none.tap"); });
+}
+
+TEST(TapFile, RefusesNetsThatAreNotWhole) {
+  const auto refused = [](const char* part, const std::function<void(TapNet&)>& damage) {
+    TapNet net = small_net();
+    damage(net);
+    expect_error(ErrorKind::kData, part, [&] { check_tap_net(net); });
+  };
+  refused("expected 3x3 positions < 9, got 12 (c)", [](TapNet& net) { net.layers["c"].positions[1] = 12; });
+  refused("ascending", [](TapNet& net) { net.layers["c"].positions[1] = net.layers["c"].positions[0]; });
+  refused("values of weight", [](TapNet& net) { net.layers["c"].weight.pop_back(); });
+  refused("values of bias", [](TapNet& net) { net.layers["c"].bias.clear(); });
+  refused("tensors for 'f'", [](TapNet& net) { net.layers.erase("f"); });
+  refused("of 2 layers, got 3", [](TapNet& net) { net.layers["more"] = {}; });
+  refused("names for 2 classes, got 3", [](TapNet& net) { net.classes = {"a", "b", "c"}; });
+  refused("got bn 'n'", [](TapNet& net) {
+    net.graph = parse_network("onetap-net 1\nx = input 2x4x4\nn = bn x\n");
+    net.layers.clear();
+  });
+}
+
+// One change to a good file at a time: metadata, tensors, bytes.
+class Tampered {
+ public:
+  Metadata metadata;
+  std::vector<TensorView> tensors;
+
+  Tampered() : file_(SafetensorsFile::parse(tap_bytes(small_net()), "good")) {
+    metadata = file_.metadata();
+    tensors = file_.tensors();
+  }
+  TensorView& tensor(const std::string& name) {
+    for (TensorView& view : tensors) {
+      if (view.name == name) return view;
+    }
+    throw std::out_of_range(name);
+  }
+  std::string bytes() const { return safetensors_bytes(tensors, metadata); }
+
+ private:
+  SafetensorsFile file_;
+};
+
+TEST(TapFile, RefusesFilesThatLie) {
+  const auto refused = [](const char* part, const std::function<void(Tampered&)>& damage) {
+    Tampered file;
+    damage(file);
+    expect_error(ErrorKind::kData, part, [&] { parse_tap(file.bytes(), "bad.tap"); });
+  };
+  EXPECT_NO_THROW(parse_tap(Tampered().bytes(), "good.tap"));
+  refused("another kind of safetensors", [](Tampered& f) { f.metadata.erase("format"); });
+  refused("expected version 1, got '2'", [](Tampered& f) { f.metadata["version"] = "2"; });
+  refused("'graph' in the metadata", [](Tampered& f) { f.metadata.erase("graph"); });
+  refused("node 0", [](Tampered& f) { f.metadata["graph"] = "{}"; });
+  refused("three numbers in 'mean'", [](Tampered& f) { f.metadata["mean"] = "[1]"; });
+  refused("class names", [](Tampered& f) { f.metadata["classes"] = "[1]"; });
+  refused("expected a tensor 'c.bias'", [](Tampered& f) { f.tensor("c.bias").name = "d.bias"; });
+  refused("for 'f.weight'", [](Tampered& f) { f.tensor("f.weight").shape = {3, 2}; });
+  refused("expected 5 tensors, got 6", [](Tampered& f) {
+    f.tensors.push_back({"more", DType::kF32, {1}, f.tensor("f.bias").data});
+  });
+  // A header that promises a gigantic layer: refused by size, not by trying to allocate it.
+  refused("for 'f.weight'", [](Tampered& f) {
+    auto graph = nlohmann::json::parse(f.metadata["graph"]);
+    graph["nodes"][3]["out"] = 1000000;
+    f.metadata["graph"] = graph.dump();
+  });
+}
+
+TEST(TapFile, EveryTruncationIsRefused) {
+  const std::string bytes = tap_bytes(small_net());
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_THROW(parse_tap(bytes.substr(0, length), "cut"), Error) << length;
+  }
+}
+
+TEST(TapNetTest, DenseWeightAndKeptCounts) {
+  const TapNet net = small_net();
+  const Node& node = net.graph.node("c");
+  const auto dense = dense_weight(net, node);
+  ASSERT_EQ(dense.size(), 3u * 2 * 9);
+  size_t kept = 0;
+  for (const float weight : dense) kept += weight != 0 ? 1u : 0u;
+  EXPECT_EQ(kept, 3u * 2 * 2);
+  const auto counts = kept_counts(net, node);
+  EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), int64_t{0}), 2 * 2 * 2);  // groups, inputs, taps
+}
+
+}  // namespace
+}  // namespace onetap

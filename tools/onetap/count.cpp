@@ -1,0 +1,181 @@
+// onetap count: what a network, a run or a frozen file costs.
+#include "onetap/count/count.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/text.h"
+#include "onetap/count/memory.h"
+#include "onetap/graph/op.h"
+#include "onetap/journal/run_files.h"
+#include "onetap/tap/fold.h"
+#include "onetap/tap/tap_file.h"
+#include "tools/onetap/console.h"
+#include "tools/onetap/network_argument.h"
+#include "tools/onetap/table.h"
+#include "tools/onetap/verbs.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+
+namespace fs = std::filesystem;
+
+namespace onetap::tool {
+namespace {
+
+struct CountArguments {
+  NetworkArgument network;
+  CountRules rules = CountRules::kPaper;
+  ShortcutRule shortcuts = ShortcutRule::kAuto;
+  bool json = false;
+  bool csv = false;
+};
+
+// What was asked about, and the bytes of a file that holds it.
+struct Counted {
+  Graph graph;
+  std::optional<uint64_t> file_bytes;  // of a .tap, as it lies there
+  uint64_t tap_bytes = 0;              // a .tap of it in 32-bit floats
+};
+
+Counted open_target(const CountArguments& options) {
+  const fs::path path = options.network.name;
+  const bool is_run = RunFiles(path).holds_run(), is_tap = looks_like_tap(path);
+  if ((is_run || is_tap) && options.network.has_flags()) {
+    fail_usage("[count] {} is {}: its network is given, flags that shape one have no place", path.string(),
+               is_run ? "a run" : "a frozen network");
+  }
+  Counted counted;
+  if (is_tap) {
+    counted.graph = read_tap(path).graph;
+    counted.file_bytes = fs::file_size(path);
+  } else {
+    counted.graph = is_run ? RunFiles(path).read_graph() : options.network.build();
+  }
+  counted.tap_bytes = tap_length(frozen_form(counted.graph).graph, WeightType::kF32);
+  return counted;
+}
+
+int64_t peak_bytes(const Counted& counted) {
+  return peak_activations(frozen_form(counted.graph).graph) * static_cast<int64_t>(sizeof(float));
+}
+
+void print_count_json(const CountArguments& options, const Counted& counted, const NetworkCount& count) {
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < count.layers.size(); ++i) {
+    const Node& node = counted.graph.nodes()[i];
+    const LayerCount& layer = count.layers[i];
+    layers.push_back({{"name", node.name},
+                      {"op", op_info(node.op).name},
+                      {"shape", node.shape},
+                      {"method", method_cell(node)},
+                      {"params", layer.params},
+                      {"macs", layer.macs},
+                      {"activations", layer.activations}});
+  }
+  nlohmann::ordered_json object = {
+      {"name", counted.graph.name()},     {"rules", options.rules == CountRules::kPaper ? "paper" : "plain"},
+      {"params", count.params},           {"macs", count.macs},
+      {"activations", count.activations}, {"peak_activation_bytes", peak_bytes(counted)},
+      {"tap_bytes", counted.tap_bytes}};
+  if (counted.file_bytes) object["file_bytes"] = *counted.file_bytes;
+  object["layers"] = std::move(layers);
+  std::cout << object.dump(2) << '\n';
+}
+
+void print_count_csv(const Counted& counted, const NetworkCount& count) {
+  std::cout << "layer,op,output,method,params,macs,activations\n";
+  for (size_t i = 0; i < count.layers.size(); ++i) {
+    const Node& node = counted.graph.nodes()[i];
+    const LayerCount& layer = count.layers[i];
+    std::cout << fmt::format("{},{},{},{},{},{:.0f},{:.0f}\n", node.name, op_info(node.op).name, shape_text(node.shape),
+                             method_cell(node), layer.params, layer.macs, layer.activations);
+  }
+  std::cout << fmt::format("total,,,,{},{:.0f},{:.0f}\n", count.params, count.macs, count.activations);
+}
+
+std::string cell(double value) {
+  return value > 0 ? with_thousands(value) : "";
+}
+
+void print_count_table(const CountArguments& options, const Counted& counted, const NetworkCount& count) {
+  using A = Table::Align;
+  Table table({{"layer"},
+               {"op"},
+               {"output"},
+               {"method"},
+               {"params", A::kRight},
+               {"MACs", A::kRight},
+               {"activations", A::kRight}});
+  for (size_t i = 0; i < count.layers.size(); ++i) {
+    const Node& node = counted.graph.nodes()[i];
+    const LayerCount& layer = count.layers[i];
+    if (layer.params + layer.macs + layer.activations == 0) continue;  // relu, add: free under both rules
+    table.add({node.name, op_info(node.op).name, shape_text(node.shape), method_cell(node), cell(layer.params),
+               cell(layer.macs), cell(layer.activations)});
+  }
+  table.rule();
+  table.add({counted.graph.name(), "", "", "", with_thousands(count.params), with_thousands(count.macs),
+             with_thousands(count.activations)});
+  std::cout << table.text() << '\n';
+  if (options.rules == CountRules::kPaper) {
+    std::cout << "paper rules: 32-bit words, kept weights and tap positions; activations of one image\n";
+  } else {
+    std::cout << "plain rules: trainable values and dense multiplications, as PyTorch counters print them\n";
+  }
+  if (counted.file_bytes) {
+    std::cout << fmt::format("file: {} bytes\n", with_thousands(static_cast<double>(*counted.file_bytes)));
+  } else {
+    std::cout << fmt::format("as a .tap file (f32): {} bytes\n",
+                             with_thousands(static_cast<double>(counted.tap_bytes)));
+  }
+  std::cout << fmt::format("peak activation memory, one image, layer after layer (f32): {} bytes\n",
+                           with_thousands(static_cast<double>(peak_bytes(counted))));
+}
+
+int run_count(const CountArguments& options) {
+  const Counted counted = open_target(options);
+  const NetworkCount count = count_network(counted.graph, CountOptions{options.rules, options.shortcuts});
+  if (options.json) {
+    print_count_json(options, counted, count);
+  } else if (options.csv) {
+    print_count_csv(counted, count);
+  } else {
+    print_count_table(options, counted, count);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_count(CLI::App& app, Action& action) {
+  auto options = std::make_shared<CountArguments>();
+  CLI::App* verb = app.add_subcommand("count", "parameters, MACs, activations and bytes of a network");
+  options->network.add(*verb, "an architecture, a network text file, a run or a .tap file");
+  verb->get_option("NETWORK")->required();
+  const std::map<std::string, CountRules> rules = {{"paper", CountRules::kPaper}, {"plain", CountRules::kPlain}};
+  verb->add_option("--rules", options->rules, "paper: the finished network; plain: what PyTorch counters print")
+      ->transform(CLI::Transformer(rules))
+      ->option_text("paper|plain [paper]");
+  const std::map<std::string, ShortcutRule> shortcuts = {
+      {"auto", ShortcutRule::kAuto}, {"once", ShortcutRule::kOnce}, {"twice", ShortcutRule::kTwice}};
+  verb->add_option("--shortcuts", options->shortcuts,
+                   "how often the paper's activations count a projection shortcut: twice in dense networks and once "
+                   "in pruned ones (auto), or one of them for all")
+      ->transform(CLI::Transformer(shortcuts))
+      ->option_text("auto|once|twice [auto]");
+  auto* json = verb->add_flag("--json", options->json, "for programs");
+  verb->add_flag("--csv", options->csv, "one line a layer, for spreadsheets")->excludes(json);
+  verb->footer(
+      "Examples:\n"
+      "  onetap count resnet20 --width 83 --method sal\n"
+      "  onetap count resnet20 --width 34 --method conv --rules plain\n"
+      "  onetap count runs/sanet --csv > layers.csv\n"
+      "  onetap count model.tap --json");
+  verb->callback([options, &action] { action = [options] { return run_count(*options); }; });
+}
+
+}  // namespace onetap::tool

@@ -1,0 +1,36 @@
+// What `onetap eval` asks of runs (LibTorch) and of frozen networks (the reference executor).
+#pragma once
+
+#include "onetap/data/dataset.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace onetap::tool {
+
+struct EvalArguments {
+  std::vector<std::string> paths;
+  std::string data;
+  std::string checkpoint = "last";
+  std::string binarize;
+  std::string device = "auto";
+  int64_t threads = 0;
+  int64_t batch_size = 0;
+  bool json = false;
+};
+
+// One row: a network in one form.
+struct EvalRow {
+  std::string path, network, method, form;
+  int64_t step = 0;
+  double accuracy = 0, loss = 0, params = 0;
+};
+
+// Data sets by what was typed, each opened once.
+using OpenedData = std::map<std::string, DataSource>;
+const DataSource& open_once(OpenedData& opened, const std::string& spec);
+
+std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::string& path, OpenedData& opened);
+
+}  // namespace onetap::tool

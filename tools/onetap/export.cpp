@@ -1,0 +1,68 @@
+// onetap export: frozen networks and runs in formats that others read.
+#include "tools/onetap/export.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/file.h"
+#include "onetap/base/half.h"
+#include "onetap/base/safetensors.h"
+#include "onetap/journal/run_files.h"
+#include "onetap/tap/tap_file.h"
+#include "tools/onetap/verbs.h"
+
+#include <cstring>
+#include <deque>
+#include <iostream>
+#include <memory>
+
+namespace onetap::tool {
+namespace {
+
+// Dense tensors with zeros where weights were pruned: any framework runs it, none gains by it.
+std::string dense_safetensors(const TapNet& net) {
+  std::deque<std::vector<float>> held;
+  std::vector<TensorView> views;
+  for (const Node& node : net.graph.nodes()) {
+    LayerShapes shapes = layer_shapes(net.graph, node);
+    if (shapes.weight.empty()) continue;
+    if (node.op == Op::kTapConv) shapes.weight = {node.out, shapes.weight[1], node.kernel.h, node.kernel.w};
+    views.push_back(
+        {node.name + ".weight", DType::kF32, shapes.weight, held.emplace_back(dense_weight(net, node)).data()});
+    if (!shapes.bias.empty()) {
+      views.push_back({node.name + ".bias", DType::kF32, shapes.bias, net.tensors(node).bias.data()});
+    }
+  }
+  return safetensors_bytes(std::move(views));
+}
+
+int run_export(const ExportArguments& options) {
+  if (looks_like_tap(options.source)) {
+    write_file_atomic(options.out, dense_safetensors(read_tap(options.source)));
+  } else if (RunFiles(options.source).holds_run()) {
+    export_run(options);
+  } else {
+    fail_data("[export] expected a run directory or a .tap file, got {}", options.source);
+  }
+  std::cout << options.out << '\n';
+  return 0;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ExportArguments>();
+  CLI::App* verb = app.add_subcommand("export", "a run or a .tap file as .safetensors");
+  verb->add_option("SOURCE", options->source, "a run directory or a .tap file")->required();
+  verb->add_option("--to", options->format, "format")->check(CLI::IsMember({"safetensors"}))->required();
+  verb->add_option("-o,--out", options->out, "the file to write")->required()->option_text("FILE");
+  verb->add_option("--checkpoint", options->checkpoint, "of a run: last, best or a step number")
+      ->option_text("WHICH [last]");
+  verb->footer(
+      "Examples:\n"
+      "  onetap export runs/sanet --to safetensors -o weights.safetensors\n"
+      "  onetap export model.tap --to safetensors -o dense.safetensors\n"
+      "\nA run gives the hard network with torchvision's names, pruned weights as zeros, batch norms as they are:\n"
+      "PyTorch loads it, and so does 'onetap train --init'. A .tap gives the folded network: weights and biases.");
+  verb->callback([options, &action] { action = [options] { return run_export(*options); }; });
+}
+
+}  // namespace onetap::tool

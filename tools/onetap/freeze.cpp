@@ -1,0 +1,173 @@
+// onetap freeze: a run to a .tap file, every stage checked on the test set.
+#include "onetap/freeze/freeze.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/text.h"
+#include "onetap/base/version.h"
+#include "onetap/count/count.h"
+#include "onetap/freeze/verify.h"
+#include "onetap/graph/method.h"
+#include "onetap/journal/run_files.h"
+#include "onetap/tap/tap_file.h"
+#include "tools/onetap/console.h"
+#include "tools/onetap/open_run.h"
+#include "tools/onetap/table.h"
+#include "tools/onetap/verbs.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <map>
+#include <memory>
+
+namespace fs = std::filesystem;
+
+namespace onetap::tool {
+namespace {
+
+struct FreezeArguments {
+  RunArguments run;
+  std::string out;
+  WeightType type = WeightType::kF32;
+  bool json = false;
+};
+
+struct Sizes {
+  uint64_t checkpoint = 0;  // the trained tensors, attention included
+  uint64_t dense = 0;       // the same network dense, in 32-bit floats
+  uint64_t file = 0;
+};
+
+// The reference executor runs about a thousand million multiplications a second and thread; two stages use it. More
+// than some minutes of that need to be asked for.
+int64_t affordable_images(const OpenRun& run, const RunArguments& arguments) {
+  constexpr double kMacs = 1e11;
+  if (arguments.images > 0) return std::min(arguments.images, run.source.test->size());
+  const double macs = count_network(run.graph, CountRules::kPaper).macs;
+  const double affordable = kMacs * static_cast<double>(arguments.thread_count()) / std::max(1.0, macs);
+  return std::min(run.source.test->size(), std::max<int64_t>(16, static_cast<int64_t>(affordable)));
+}
+
+TapNet frozen_net(const FreezeArguments& options, const OpenRun& run) {
+  TapNet net = freeze(run.module, options.type);
+  net.pixels = {run.source.normalisation.mean, run.source.normalisation.sd};
+  net.classes = run.source.classes;
+  net.facts = {{"onetap", ONETAP_VERSION}, {"step", std::to_string(run.checkpoint.state.step)}};
+  return net;
+}
+
+std::vector<Stage> check_file(const FreezeArguments& options, OpenRun& run, const TapNet& net, const TapNet& file) {
+  VerifyOptions verify;
+  verify.stream = run.test_stream();
+  verify.device = run.device;
+  verify.threads = options.run.thread_count();
+  verify.images = affordable_images(run, options.run);
+  if (verify.images < run.source.test->size()) {
+    console().note(fmt::format("asking the first {} of {} test images (--images N asks more)", verify.images,
+                               run.source.test->size()));
+  }
+  verify.progress = [&](const std::string& stage, int64_t images) {
+    console().progress(fmt::format("{}: {}/{} images", stage, images, verify.images));
+  };
+  auto stages = verify_stages(run.module, net, file, *run.source.test, verify);
+  console().clear_progress();
+  return stages;
+}
+
+void print_freeze_json(const fs::path& out, const std::vector<Stage>& stages, const Sizes& sizes) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Stage& stage : stages) {
+    list.push_back({{"stage", stage.name},
+                    {"images", stage.said.images()},
+                    {"accuracy", stage.said.accuracy()},
+                    {"loss", stage.said.loss()},
+                    {"largest_difference", stage.from_before.largest},
+                    {"relative_difference", stage.from_before.relative()}});
+  }
+  const nlohmann::ordered_json object = {{"file", out.string()},
+                                         {"stages", list},
+                                         {"checkpoint_bytes", sizes.checkpoint},
+                                         {"dense_bytes", sizes.dense},
+                                         {"file_bytes", sizes.file}};
+  std::cout << object.dump(2) << '\n';
+}
+
+void print_freeze_table(const fs::path& out, const std::vector<Stage>& stages, const Sizes& sizes) {
+  using A = Table::Align;
+  Table table({{"stage"},
+               {"images", A::kRight},
+               {"accuracy", A::kRight},
+               {"loss", A::kRight},
+               {"largest difference to the stage before", A::kRight}});
+  for (const Stage& stage : stages) {
+    const bool first = &stage == &stages.front();
+    table.add({stage.name, with_thousands(static_cast<double>(stage.said.images())),
+               percent_text(stage.said.accuracy()), fmt::format("{:.4f}", stage.said.loss()),
+               first ? "" : fmt::format("{:.3g} of {:.3g}", stage.from_before.largest, stage.from_before.scale)});
+  }
+  const auto bytes = [](uint64_t count) { return with_thousands(static_cast<double>(count)); };
+  std::cout << table.text()
+            << fmt::format("\ncheckpoint {} bytes, dense network {} bytes, {} {} bytes ({:.1f}x smaller than dense)\n",
+                           bytes(sizes.checkpoint), bytes(sizes.dense), out.string(), bytes(sizes.file),
+                           static_cast<double>(sizes.dense) / static_cast<double>(sizes.file));
+}
+
+Sizes measure(const OpenRun& run, const fs::path& out) {
+  Graph dense = run.graph;
+  apply_method(dense, Method{}, "");
+  Sizes sizes;
+  sizes.checkpoint = fs::file_size(run.checkpoint.path / "model.safetensors");
+  sizes.dense = static_cast<uint64_t>(4 * count_network(dense, CountRules::kPlain).params);
+  sizes.file = fs::file_size(out);
+  return sizes;
+}
+
+int run_freeze(const FreezeArguments& options) {
+  OpenRun run = open_run(options.run);
+  const fs::path out = options.out.empty() ? RunFiles(options.run.run).model() : fs::path(options.out);
+  const TapNet net = frozen_net(options, run);
+  // Into place only once it has passed: a file that is there has been checked.
+  fs::path aside = out;
+  aside += ".unchecked";
+  write_tap(aside, net);
+  struct Remove {
+    const fs::path& path;
+    ~Remove() {
+      std::error_code ignored;
+      fs::remove(path, ignored);
+    }
+  } remove{aside};
+  const std::vector<Stage> stages = check_file(options, run, net, read_tap(aside));
+  check_stages(stages, options.type);
+  std::error_code error;
+  fs::rename(aside, out, error);
+  if (error) fail("[freeze] cannot rename {} to {}: {}", aside.string(), out.string(), error.message());
+  const Sizes sizes = measure(run, out);
+  options.json ? print_freeze_json(out, stages, sizes) : print_freeze_table(out, stages, sizes);
+  return 0;
+}
+
+}  // namespace
+
+void add_freeze(CLI::App& app, Action& action) {
+  auto options = std::make_shared<FreezeArguments>();
+  CLI::App* verb = app.add_subcommand("freeze", "a run to a .tap file: one tap per slice, batch norm folded, checked");
+  options->run.add(*verb);
+  verb->add_option("-o,--out", options->out, "the file to write (default: RUN/model.tap)")->option_text("FILE");
+  const std::map<std::string, WeightType> types = {{"f32", WeightType::kF32}, {"f16", WeightType::kF16}};
+  verb->add_option("--dtype", options->type, "weights in the file: 32-bit or 16-bit floats")
+      ->transform(CLI::Transformer(types))
+      ->option_text("f32|f16 [f32]");
+  verb->add_flag("--json", options->json, "for programs");
+  verb->footer(
+      "Examples:\n"
+      "  onetap freeze runs/sanet -o model.tap\n"
+      "  onetap freeze runs/sanet --checkpoint best --dtype f16 -o small.tap\n"
+      "\nStages: soft and hard, the trained network by LibTorch; folded, the frozen network in memory, and file, the\n"
+      "same read back, both by the reference executor. Outputs that differ by more than rounding after 'hard' end\n"
+      "with exit code 3, and no file is left. A dense run freezes too.");
+  verb->callback([options, &action] { action = [options] { return run_freeze(*options); }; });
+}
+
+}  // namespace onetap::tool

@@ -1,0 +1,35 @@
+#include "tools/onetap/network_argument.h"
+
+#include "onetap/graph/zoo/zoo.h"
+#include "onetap/recipe/recipe.h"
+
+#include <fmt/format.h>
+
+namespace onetap::tool {
+
+void NetworkArgument::add(CLI::App& verb, const std::string& help) {
+  verb.add_option("NETWORK", name, help);
+  flags.add(verb, {"width", "kernel", "shortcut", "image_size", "method", "taps", "share", "tap_init", "layers"});
+  verb.add_option("--classes", classes, "outputs of the network (default: the architecture's own)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->option_text("N");
+}
+
+Graph NetworkArgument::build() const {
+  Recipe recipe;
+  flags.apply(recipe);
+  recipe.arch = name;
+  check_recipe(recipe);
+  const bool from_zoo = classes == 0 && !is_network_file(name);
+  return recipe_network(recipe, from_zoo ? find_architecture(name).default_classes : classes,
+                        recipe.image_size.value_or(0));
+}
+
+std::string method_cell(const Node& node) {
+  const std::string taps = fmt::format("taps={} share={}", node.method.taps, node.method.share);
+  if (node.op == Op::kTapConv) return taps;
+  if (node.op != Op::kConv) return "";
+  return node.is_sal() ? "sal " + taps : "dense";
+}
+
+}  // namespace onetap::tool

@@ -1,0 +1,26 @@
+// A network as verbs take it: an architecture with its flags, or a network text file.
+#pragma once
+
+#include "onetap/graph/graph.h"
+#include "tools/onetap/recipe_flags.h"
+
+#include <string>
+
+namespace onetap::tool {
+
+struct NetworkArgument {
+  std::string name;
+  RecipeFlags flags;
+  int64_t classes = 0;
+
+  // Adds the positional argument and the flags that shape a network.
+  void add(CLI::App& verb, const std::string& help);
+  Graph build() const;
+  // Any flag typed that only a zoo network or a text file understands.
+  bool has_flags() const { return !flags.given().empty() || classes != 0; }
+};
+
+// "dense", "sal taps=1 share=4", "taps=1 share=4" for a frozen layer, "" for what is no convolution.
+std::string method_cell(const Node& node);
+
+}  // namespace onetap::tool

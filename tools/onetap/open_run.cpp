@@ -1,0 +1,52 @@
+#include "tools/onetap/open_run.h"
+
+#include "onetap/base/cpus.h"
+#include "onetap/data/source.h"
+#include "onetap/journal/run_files.h"
+#include "onetap/train/resolve.h"
+
+namespace onetap::tool {
+
+void RunArguments::add(CLI::App& verb) {
+  verb.add_option("RUN", run, "a run directory")->required();
+  verb.add_option("--checkpoint", checkpoint, "last, best or a step number")->option_text("WHICH [last]");
+  verb.add_option("--data", data, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR (default: the run's own)")
+      ->option_text("TEXT");
+  verb.add_option("--images", images, "ask only the first N test images (default: all)")
+      ->check(CLI::Range(1, 1 << 30))
+      ->option_text("N");
+  verb.add_option("--device", device, "auto, cpu, cuda or cuda:N")->option_text("TEXT [auto]");
+  verb.add_option("--threads", threads, "CPU threads (default: all that this process may use)")
+      ->check(CLI::Range(1, 1024))
+      ->option_text("N");
+}
+
+int64_t RunArguments::thread_count() const {
+  return threads > 0 ? threads : available_cpus();
+}
+
+StreamOptions OpenRun::test_stream() const {
+  StreamOptions stream;
+  stream.view = recipe_view(graph, source);
+  stream.batch_size = recipe.batch_size;
+  return stream;
+}
+
+OpenRun open_run(const RunArguments& arguments) {
+  torch::set_num_threads(static_cast<int>(arguments.thread_count()));
+  const RunFiles files(arguments.run);
+  OpenRun run;
+  run.recipe = files.read_config();
+  run.graph = files.read_graph();
+  run.source = open_data(arguments.data.empty() ? run.recipe.data : absolute_data_spec(arguments.data));
+  check_network(run.graph, run.source);
+  run.checkpoint = CheckpointFolder(files.checkpoints()).find(arguments.checkpoint);
+  run.device = parse_device(arguments.device);
+  run.module = nn::GraphModule(run.graph);
+  CheckpointFolder::load(run.checkpoint, run.module);
+  run.module->to(run.device);
+  run.module->set_temperature(run.checkpoint.state.temperature);
+  return run;
+}
+
+}  // namespace onetap::tool

@@ -1,0 +1,43 @@
+// A run's trained network, ready to be asked: what several verbs begin with.
+#pragma once
+
+#include "onetap/data/dataset.h"
+#include "onetap/nn/graph_module.h"
+#include "onetap/recipe/recipe.h"
+#include "onetap/train/checkpoint.h"
+#include "onetap/train/loader.h"
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+namespace onetap::tool {
+
+// The flags by which a verb chooses what of a run it looks at, and on what.
+struct RunArguments {
+  std::string run;
+  std::string checkpoint = "last";
+  std::string data;
+  std::string device = "auto";
+  int64_t threads = 0;
+  int64_t images = 0;
+
+  void add(CLI::App& verb);
+  int64_t thread_count() const;
+};
+
+struct OpenRun {
+  Recipe recipe;
+  Graph graph;
+  Checkpoint checkpoint;
+  DataSource source;
+  torch::Device device = torch::kCPU;
+  nn::GraphModule module{nullptr};
+
+  StreamOptions test_stream() const;
+};
+
+// Reads checkpoint and data; sets LibTorch's threads.
+OpenRun open_run(const RunArguments& arguments);
+
+}  // namespace onetap::tool
