@@ -16,14 +16,15 @@ struct Oklch {
   double lightness, chroma, hue;
 };
 
-// The two ends of a scale; chroma swells between them, where it does not disturb the order.
+// The two ends of a scale. Chroma swells between them as far as screens can show it: where it had to be cut off, the
+// eye would see an edge in the scale.
 struct Ramp {
   Oklch cold, hot;
   double swell;
 };
 
-constexpr Ramp kLight = {{0.975, 0.010, 235}, {0.300, 0.105, 268}, 0.095};
-constexpr Ramp kDark = {{0.255, 0.030, 268}, {0.955, 0.060, 195}, 0.110};
+constexpr Ramp kLight = {{0.975, 0.045, 105}, {0.300, 0.095, 275}, 0.018};
+constexpr Ramp kDark = {{0.255, 0.055, 280}, {0.955, 0.125, 105}, 0.005};
 
 std::array<double, 3> linear_rgb(const Oklch& colour) {
   const double a = colour.chroma * std::cos(colour.hue * kPi / 180);
@@ -35,10 +36,6 @@ std::array<double, 3> linear_rgb(const Oklch& colour) {
   return {4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s,
           -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
           -0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s};
-}
-
-bool in_gamut(const std::array<double, 3>& rgb) {
-  return std::all_of(rgb.begin(), rgb.end(), [](double x) { return x >= -1e-4 && x <= 1 + 1e-4; });
 }
 
 uint8_t encoded(double linear) {
@@ -74,12 +71,9 @@ Rgb heat_colour(double value, bool dark) {
   const Ramp& ramp = dark ? kDark : kLight;
   const double t = std::isfinite(value) ? std::clamp(value, 0.0, 1.0) : 0.0;
   const auto between = [t](double from, double to) { return from + t * (to - from); };
-  Oklch colour = {between(ramp.cold.lightness, ramp.hot.lightness),
-                  between(ramp.cold.chroma, ramp.hot.chroma) + ramp.swell * std::sin(kPi * t),
-                  between(ramp.cold.hue, ramp.hot.hue)};
-  // Screens show less chroma at some lightnesses; giving up chroma keeps lightness, and with it the order.
-  while (colour.chroma > 0 && !in_gamut(linear_rgb(colour))) colour.chroma -= 0.002;
-  colour.chroma = std::max(colour.chroma, 0.0);
+  const Oklch colour = {between(ramp.cold.lightness, ramp.hot.lightness),
+                        between(ramp.cold.chroma, ramp.hot.chroma) + ramp.swell * std::sin(kPi * t),
+                        between(ramp.cold.hue, ramp.hot.hue)};
   const auto rgb = linear_rgb(colour);
   return {encoded(rgb[0]), encoded(rgb[1]), encoded(rgb[2])};
 }

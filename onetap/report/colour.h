@@ -23,8 +23,8 @@ struct Theme {
   static Theme dark();
 };
 
-// 0 is the colour nearest to the background, 1 the farthest. One hue family with even steps of lightness in Oklab, so
-// that the order survives colour blindness and a grey printer.
+// 0 is the colour nearest to the background, 1 the farthest: pale yellow over teal to indigo, or back on a dark page.
+// The lightness (of Oklab) changes in even steps, so the order survives colour blindness and a grey printer.
 Rgb heat_colour(double value, bool dark);
 
 // Black or white, whichever contrasts more (WCAG 2) with what lies behind.

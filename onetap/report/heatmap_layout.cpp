@@ -16,7 +16,7 @@ using Anchor = TextStyle::Anchor;
 constexpr double kMaxWidth = 1000;
 constexpr double kMinWidth = 360;  // for the title and the colour bar over a single map
 constexpr double kMargin = 24;
-constexpr double kGap = 20;  // between maps
+constexpr double kGap = 16, kRowGap = 20;  // between maps
 constexpr double kTitleSize = 16, kTextSize = 12, kNameSize = 11, kSmallSize = 10;
 constexpr double kTitleBaseline = kMargin + 12;
 constexpr double kSubtitleBaseline = kTitleBaseline + 20;
@@ -42,9 +42,11 @@ size_t characters_in(double width, double character) {
   return static_cast<size_t>(std::max(width / character, 1.0));
 }
 
-std::string cell_label(double share, int decimals) {
-  if (share == 0 || share > 0.9995) return fmt::format("{:.0f}", 100 * share);
-  return fmt::format("{:.{}f}", 100 * share, decimals);
+// Up to four characters, or three: a small share has its decimal, a large one does without.
+std::string cell_label(double share, size_t characters) {
+  const double percent = 100 * share;
+  const bool whole = share == 0 || percent >= 99.95 || (characters < 4 && percent >= 9.95);
+  return fmt::format("{:.{}f}", percent, whole ? 0 : 1);
 }
 
 // The offset is worth a label where there is room for all, or at the ends and the centre.
@@ -88,24 +90,32 @@ bool HeatmapLayout::Map::has_labels() const {
 HeatmapLayout::HeatmapLayout(const std::vector<PositionShares>& layers, const HeatmapOptions& options)
     : options_(options), theme_(options.dark ? Theme::dark() : Theme::light()) {
   if (layers.empty()) fail_usage("[heatmap] expected at least one layer, got none");
-  double largest = 0;
+  double largest = 0, single = 0;
   for (const PositionShares& layer : layers) {
     check_shares(layer);
-    largest = std::max(largest, *std::max_element(layer.share.begin(), layer.share.end()));
+    // A kernel of one position has no choice; its 100 % would leave the other maps pale.
+    const double top = *std::max_element(layer.share.begin(), layer.share.end());
+    if (layer.share.size() > 1) {
+      largest = std::max(largest, top);
+    } else {
+      single = std::max(single, top);
+    }
   }
-  scale_ = ShareScale::covering(largest);
+  scale_ = ShareScale::covering(largest > 0 ? largest : single);
+  clipped_ = single > scale_.top;
   const bool many = layers.size() > kManyMaps;
+  double widest = kNameRoom;
   for (const PositionShares& layer : layers) {
     Map map{&layer};
     const int64_t side = std::max(layer.kernel_h, layer.kernel_w);
     map.cell = side <= 3 ? (many ? 28 : 36) : side <= 5 ? (many ? 28 : 32) : 24;
-    map.decimals = side <= 5 ? 1 : 0;
+    map.label_characters = side <= 5 ? 4 : 3;
     if (side > kLargestLabelled) map.cell = std::max(4.0, std::floor(kLargeMap / static_cast<double>(side)));
-    const auto offset_characters = std::to_string(-(layer.kernel_h / 2)).size();
-    map.axis = std::ceil(text_width(offset_characters, kSmallSize)) + 5;
+    axis_ = std::max(axis_, 5 + std::ceil(text_width(std::to_string(-(layer.kernel_h / 2)).size(), kSmallSize)));
     maps_.push_back(map);
-    slot_width_ = std::max(slot_width_, map.axis + std::max(map.grid_width(), kNameRoom));
+    widest = std::max(widest, map.grid_width());
   }
+  slot_width_ = axis_ + widest;
   place_maps();
 }
 
@@ -121,11 +131,11 @@ void HeatmapLayout::place_maps() {
       maps_[i].y = y;
       row_height = std::max(row_height, kNameHeight + kOffsetHeight + maps_[i].grid_height());
     }
-    y += row_height + kGap;
+    y += row_height + kRowGap;
   }
   const auto used = static_cast<double>(std::min(columns, maps_.size()));
   width_ = std::max(kMinWidth, 2 * kMargin + used * (slot_width_ + kGap) - kGap);
-  height_ = y - kGap + kMargin;
+  height_ = y - kRowGap + kMargin;
 }
 
 std::string HeatmapLayout::title() const {
@@ -160,17 +170,17 @@ void HeatmapLayout::draw_legend(Canvas& canvas) const {
     const double x = kMargin + kBarWidth * i / steps;
     const double bottom = kBarTop + kBarHeight + 1;
     canvas.line(x, bottom, x, bottom + kTick, theme_.muted);
-    canvas.text(x, bottom + kTick + 10, fmt::format("{:.6g}%", 100 * scale_.step * i),
+    canvas.text(x, bottom + kTick + 10,
+                fmt::format("{:.6g}%{}", 100 * scale_.step * i, clipped_ && i == steps ? "+" : ""),
                 {kSmallSize, theme_.muted, i == 0 ? Anchor::kStart : Anchor::kMiddle});
   }
 }
 
 void HeatmapLayout::draw_map(Canvas& canvas, const Map& map) const {
-  const double grid_x = map.x + map.axis;
-  canvas.text(
-      grid_x, map.y + kNameSize,
-      shorten_middle(map.layer->layer, characters_in(slot_width_ - map.axis, Canvas::kCharacterWidth * kNameSize)),
-      {kNameSize, theme_.ink});
+  const double grid_x = map.x + axis_;
+  canvas.text(grid_x, map.y + kNameSize,
+              shorten_middle(map.layer->layer, characters_in(slot_width_ - axis_, Canvas::kCharacterWidth * kNameSize)),
+              {kNameSize, theme_.ink});
   draw_offsets(canvas, map);
   // Behind the cells, and seen between them: the lines of the grid.
   canvas.rectangle({grid_x, map.y + kNameHeight + kOffsetHeight, map.grid_width(), map.grid_height()}, theme_.grid);
@@ -180,7 +190,7 @@ void HeatmapLayout::draw_map(Canvas& canvas, const Map& map) const {
 }
 
 void HeatmapLayout::draw_offsets(Canvas& canvas, const Map& map) const {
-  const double grid_x = map.x + map.axis, grid_y = map.y + kNameHeight + kOffsetHeight;
+  const double grid_x = map.x + axis_, grid_y = map.y + kNameHeight + kOffsetHeight;
   const auto middle = [&](int64_t index) { return map.cell * (static_cast<double>(index) + 0.5); };
   const PositionShares& layer = *map.layer;
   for (int64_t column = 0; column < layer.kernel_w; ++column) {
@@ -199,7 +209,7 @@ void HeatmapLayout::draw_cell(Canvas& canvas, const Map& map, int64_t row, int64
   const PositionShares& layer = *map.layer;
   const auto position = static_cast<size_t>(row * layer.kernel_w + column);
   const double share = layer.share[position];
-  const Box box = {map.x + map.axis + 1 + map.cell * static_cast<double>(column),
+  const Box box = {map.x + axis_ + 1 + map.cell * static_cast<double>(column),
                    map.y + kNameHeight + kOffsetHeight + 1 + map.cell * static_cast<double>(row), map.cell - 1,
                    map.cell - 1};
   std::string tooltip = fmt::format("{}, row {}, column {} (dy {}, dx {}): {:.2f} %", layer.layer, row, column,
@@ -209,7 +219,7 @@ void HeatmapLayout::draw_cell(Canvas& canvas, const Map& map, int64_t row, int64
   canvas.rectangle(box, fill, tooltip);
   if (!map.has_labels()) return;
   canvas.text(box.x + box.width / 2, box.y + box.height / 2 + Canvas::kHalfHeight * kSmallSize,
-              cell_label(share, map.decimals), {kSmallSize, readable_on(fill), Anchor::kMiddle});
+              cell_label(share, map.label_characters), {kSmallSize, readable_on(fill), Anchor::kMiddle});
 }
 
 }  // namespace onetap

@@ -12,7 +12,7 @@ namespace onetap {
 // kUsage if the lists do not fit the kernel.
 void check_shares(const PositionShares& layer);
 
-// The common scale of all maps: from 0 to a round share that none exceeds, with ticks.
+// The common scale of all maps: from 0 to a round share, with ticks.
 struct ShareScale {
   double top = 1;
   double step = 0.2;
@@ -39,8 +39,7 @@ class HeatmapLayout {
     const PositionShares* layer;
     double x = 0, y = 0;
     double cell = 0;
-    double axis = 0;  // room for the row offsets on the left
-    int decimals = 0;
+    size_t label_characters = 0;
 
     double grid_width() const { return cell * static_cast<double>(layer->kernel_w) + 1; }
     double grid_height() const { return cell * static_cast<double>(layer->kernel_h) + 1; }
@@ -57,6 +56,8 @@ class HeatmapLayout {
   Theme theme_;
   ShareScale scale_;
   std::vector<Map> maps_;
+  bool clipped_ = false;   // there are shares beyond the scale
+  double axis_ = 0;        // room for the row offsets on the left of each map
   double slot_width_ = 0;  // of the widest map: columns line up
   double width_ = 0, height_ = 0;
 };

@@ -1,17 +1,13 @@
 #include "onetap/report/heatmap.h"
 
 #include "onetap/base/utf8.h"
-#include "onetap/data/image_codec.h"
-#include "onetap/report/font.h"
 #include "onetap/report/heatmap_layout.h"
-#include "onetap/report/svg_canvas.h"
 #include "tests/support/support.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <set>
 
 namespace onetap {
 namespace {
@@ -92,6 +88,15 @@ Drawn draw(const std::vector<PositionShares>& layers, const HeatmapOptions& opti
   return drawn;
 }
 
+bool overlap(const Box& a, const Box& b) {
+  return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+}
+
+bool inside(const Box& inner, const Box& outer) {
+  return inner.x >= outer.x && inner.y >= outer.y && inner.x + inner.width <= outer.x + outer.width &&
+         inner.y + inner.height <= outer.y + outer.height;
+}
+
 // Nothing leaves the picture, no two cells and no two lines of text overlap, and a label stays inside its cell.
 void expect_tidy(const Drawn& drawn) {
   EXPECT_LE(drawn.width, 1000);
@@ -111,9 +116,21 @@ void expect_tidy(const Drawn& drawn) {
       EXPECT_GE(texts[i].left, texts[i - 1].right) << texts[i - 1].text << " | " << texts[i].text;
     }
   }
-  std::set<std::pair<double, double>> corners;
-  for (const auto& cell : drawn.drawing.cells()) {
-    EXPECT_TRUE(corners.insert({cell.box.x, cell.box.y}).second) << cell.tooltip;
+  auto cells = drawn.drawing.cells();
+  std::sort(cells.begin(), cells.end(), [](const auto& a, const auto& b) { return a.box.y < b.box.y; });
+  for (size_t i = 0; i < cells.size(); ++i) {
+    for (size_t j = i + 1; j < cells.size() && cells[j].box.y < cells[i].box.y + cells[i].box.height; ++j) {
+      EXPECT_FALSE(overlap(cells[i].box, cells[j].box)) << cells[i].tooltip << " | " << cells[j].tooltip;
+    }
+  }
+  for (const auto& text : texts) {
+    const Box box = {text.left, text.baseline - 0.7 * text.size, text.right - text.left, 0.7 * text.size};
+    constexpr double kTallestCell = 40;
+    auto cell =
+        std::partition_point(cells.begin(), cells.end(), [&](const auto& c) { return c.box.y + kTallestCell < box.y; });
+    for (; cell != cells.end() && cell->box.y < text.baseline; ++cell) {
+      EXPECT_TRUE(inside(box, cell->box) || !overlap(box, cell->box)) << text.text << " | " << cell->tooltip;
+    }
   }
 }
 
@@ -212,6 +229,19 @@ TEST(Heatmap, LayerThatKeepsNothingIsCold) {
     EXPECT_EQ(hex(cell.fill), hex(heat_colour(0, false)));
 }
 
+TEST(Heatmap, KernelsOfOnePositionDoNotDecideTheScale) {
+  const auto legend_end = [](const std::vector<std::pair<int64_t, int64_t>>& kernels) {
+    std::string last;
+    for (const auto& text : draw(kept_shares(line_of(kernels))).drawing.texts) {
+      if (text.text.find('%') != std::string::npos) last = text.text;
+    }
+    return last;
+  };
+  EXPECT_EQ(legend_end({{2, 2}}), "40%");
+  EXPECT_EQ(legend_end({{2, 2}, {1, 1}}), "40%+");
+  EXPECT_EQ(legend_end({{1, 1}}), "100%");
+}
+
 TEST(Heatmap, ChoosesTheEnds) {
   const auto names = [](size_t count, HeatmapLayers which) {
     std::string text;
@@ -244,6 +274,15 @@ TEST(Heatmap, ManyAndMixedKernelsStayTidy) {
     EXPECT_EQ(drawn.drawing.cells().size(), static_cast<size_t>(300 * side * side));
     expect_tidy(drawn);
   }
+}
+
+TEST(Heatmap, NamesOfTheZooAreNotShortened) {
+  AttentionLine line = line_of(std::vector<std::pair<int64_t, int64_t>>(108, {3, 3}));
+  for (LayerAttention& layer : line.layers) layer.name = "layer3.17.conv2";
+  const Drawn drawn = draw(kept_shares(line));
+  EXPECT_EQ(std::count_if(drawn.drawing.texts.begin(), drawn.drawing.texts.end(),
+                          [](const auto& text) { return text.text == "layer3.17.conv2"; }),
+            108);
 }
 
 TEST(Heatmap, LongNamesAreShortenedInTheMiddle) {
@@ -314,58 +353,6 @@ TEST(ShareScale, EndsOnARoundShare) {
   expect_scale(1.0 / 9, 0.15, 0.05);
   expect_scale(1.0 / 49, 0.025, 0.005);
   expect_scale(0, 1, 0.2);
-}
-
-TEST(Colour, ScaleIsOrderedByLightnessAndTextCanBeRead) {
-  for (const bool dark : {false, true}) {
-    const Rgb behind = dark ? Theme::dark().background : Theme::light().background;
-    double last = 0;
-    for (int i = 0; i <= 100; ++i) {
-      const Rgb colour = heat_colour(i / 100.0, dark);
-      const double from_background = contrast(colour, behind);
-      EXPECT_GE(from_background, last) << i;
-      last = from_background;
-      EXPECT_GE(contrast(readable_on(colour), colour), 4.5) << i << (dark ? " dark" : " light");
-    }
-    EXPECT_GE(last, 7);
-  }
-}
-
-TEST(Font, GlyphsAreDrawnAndDifferent) {
-  std::set<std::string_view> seen;
-  for (char32_t c = ' '; c <= '~'; ++c) {
-    const Glyph glyph = glyph_of(c);
-    EXPECT_TRUE(seen.insert(glyph.rows).second) << static_cast<char>(c);
-    for (size_t i = 0; i < glyph.rows.size(); ++i) {
-      EXPECT_EQ(glyph.rows[i] == '/', i % 6 == 5) << static_cast<char>(c);
-    }
-    EXPECT_TRUE(glyph.rows.empty() || (glyph.rows.size() + 1) % 6 == 0) << static_cast<char>(c);
-  }
-  EXPECT_FALSE(seen.count(glyph_of(0x2026).rows));
-  EXPECT_EQ(glyph_of(0x4E00).rows, glyph_of(0xE9).rows) << "a box for what the font does not have";
-}
-
-TEST(EncodePng, ComesBackUnchanged) {
-#if !defined(ONETAP_HAVE_PNG)
-  expect_error(ErrorKind::kUsage, "made without libpng", [] { encode_png({3, 1, 1, {0, 0, 0}}); });
-#else
-  Image image{3, 5, 7, {}};
-  for (int i = 0; i < 3 * 5 * 7; ++i) image.pixels.push_back(static_cast<uint8_t>(i * 37));
-  Image back;
-  decode_image(encode_png(image), "png", back);
-  EXPECT_EQ(back.height, 5);
-  EXPECT_EQ(back.width, 7);
-  EXPECT_EQ(back.pixels, image.pixels);
-
-  Image grey{1, 2, 3, {0, 50, 100, 150, 200, 250}};
-  decode_image(encode_png(grey), "png", back);
-  ASSERT_EQ(back.pixels.size(), 18u);
-  EXPECT_TRUE(std::equal(grey.pixels.begin(), grey.pixels.end(), back.pixels.begin() + 6));
-
-  expect_error(ErrorKind::kUsage, "grey or RGB", [] { encode_png({2, 1, 1, {0, 0}}); });
-  expect_error(ErrorKind::kUsage, "grey or RGB", [] { encode_png({3, 2, 2, {0}}); });
-  expect_error(ErrorKind::kUsage, "grey or RGB", [] { encode_png({}); });
-#endif
 }
 
 }  // namespace
