@@ -96,6 +96,16 @@ void decode_png(std::string_view bytes, std::string_view label, Image& image) {
   to_planes(samples, 4, reader.height, reader.width, image);
 }
 
+std::vector<uint8_t> interleaved(const Image& image) {
+  const auto channels = static_cast<size_t>(image.channels);
+  const size_t pixels = image.pixels.size() / channels;
+  std::vector<uint8_t> samples(image.pixels.size());
+  for (size_t c = 0; c < channels; ++c) {
+    for (size_t i = 0; i < pixels; ++i) samples[i * channels + c] = image.pixels[c * pixels + i];
+  }
+  return samples;
+}
+
 #endif
 
 }  // namespace
@@ -116,6 +126,33 @@ void decode_image(std::string_view bytes, std::string_view label, Image& image) 
 #endif
   }
   fail_data("[data] expected a JPEG or PNG image, got {} other bytes ({})", bytes.size(), label);
+}
+
+std::string encode_png(const Image& image) {
+#if defined(ONETAP_HAVE_PNG)
+  const bool size_ok = image.width >= 1 && image.height >= 1 && image.width <= kMaxPixels / image.height;
+  if ((image.channels != 1 && image.channels != 3) || !size_ok ||
+      static_cast<int64_t>(image.pixels.size()) != image.channels * image.height * image.width) {
+    fail_usage("[data] expected a grey or RGB image of at most {} pixels, got {} planes of {}x{} in {} bytes",
+               kMaxPixels, image.channels, image.height, image.width, image.pixels.size());
+  }
+  png_image writer{};
+  writer.version = PNG_IMAGE_VERSION;
+  writer.width = static_cast<png_uint_32>(image.width);
+  writer.height = static_cast<png_uint_32>(image.height);
+  writer.format = image.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  const std::vector<uint8_t> samples = interleaved(image);
+  // Room for the worst case rather than a first pass that only measures: compressing twice takes twice as long.
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(writer);
+  std::string bytes(size, '\0');
+  if (png_image_write_to_memory(&writer, bytes.data(), &size, 0, samples.data(), 0, nullptr) == 0) {
+    fail("[data] cannot write a PNG image of {}x{}: {}", image.height, image.width, writer.message);
+  }
+  bytes.resize(size);
+  return bytes;
+#else
+  fail_usage("[data] this build writes no PNG: it was made without libpng ({}x{} pixels)", image.width, image.height);
+#endif
 }
 
 }  // namespace onetap

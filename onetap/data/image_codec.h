@@ -1,8 +1,9 @@
-// JPEG and PNG files to byte images. The kind of file is told by its first bytes, not by its name.
+// JPEG and PNG files to byte images, and PNG back. The kind of file is told by its first bytes, not by its name.
 #pragma once
 
 #include "onetap/data/dataset.h"
 
+#include <string>
 #include <string_view>
 
 namespace onetap {
@@ -11,5 +12,9 @@ namespace onetap {
 // kData naming `label` if the bytes are no JPEG or PNG, are damaged or truncated, or hold over 100 million
 // pixels.
 void decode_image(std::string_view bytes, std::string_view label, Image& image);
+
+// A PNG file of a grey (one plane) or RGB (three planes) image, nothing lost. kUsage for any other image, and in a
+// build without libpng.
+std::string encode_png(const Image& image);
 
 }  // namespace onetap

@@ -66,6 +66,7 @@ int run(int argc, char** argv) {
   add_freeze(app, action);
   add_sensitivity(app, action);
   add_export(app, action);
+  add_heatmap(app, action);
   add_completion(app, action);
 
   try {

@@ -1,0 +1,48 @@
+// Heat maps of where the taps are: one small grid per layer, as the paper's figures show them.
+#pragma once
+
+#include "onetap/journal/attention_log.h"
+#include "onetap/report/raster_canvas.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace onetap {
+
+// How often each position of a layer's kernel is kept, or its mean attention: shares that sum to 1 (or are all 0, for a
+// layer that keeps nothing).
+struct PositionShares {
+  std::string layer;
+  int64_t kernel_h = 0, kernel_w = 0;
+  std::vector<double> share;  // rows first
+  std::vector<int64_t> kept;  // counts behind the shares; empty for a mean of P
+};
+
+std::vector<PositionShares> kept_shares(const AttentionLine& line);
+std::vector<PositionShares> mean_attention(const AttentionLine& line);
+
+enum class HeatmapLayers {
+  kEnds,  // the first four and the last four, the paper's choice
+  kAll,
+};
+std::vector<PositionShares> choose_layers(std::vector<PositionShares> all, HeatmapLayers which);
+
+struct HeatmapOptions {
+  std::string title;
+  std::string what = "kept taps";  // what the shares are of: this or "mean attention"
+  bool dark = false;
+};
+
+// Pictures about 1000 pixels wide at most, all maps on one colour scale. kUsage without layers, or if a layer's shares
+// do not fit its kernel.
+std::string heatmap_svg(const std::vector<PositionShares>& layers, const HeatmapOptions& options);
+// `scale` pixels for each of the SVG's. A picture of more than 100 million pixels is drawn at a smaller scale, or is
+// refused (kUsage) if even a scale of 1 has as many.
+Raster heatmap_raster(const std::vector<PositionShares>& layers, const HeatmapOptions& options, int scale = 2);
+
+// layer,row,column,dy,dx,kept,share: rows and columns from 0, dy and dx from the centre of the kernel; `kept` is empty
+// for a mean of P.
+std::string heatmap_csv(const std::vector<PositionShares>& layers);
+
+}  // namespace onetap

@@ -1,0 +1,173 @@
+// onetap heatmap: which positions of the kernels a run keeps, as a picture or a table.
+#include "onetap/report/heatmap.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/file.h"
+#include "onetap/data/image_codec.h"
+#include "onetap/journal/run_files.h"
+#include "tools/onetap/verbs.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+namespace onetap::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct HeatmapArguments {
+  std::string source;
+  std::string output;
+  std::string what = "kept";
+  std::optional<int64_t> epoch;
+  bool all = false;
+  bool dark = false;
+  bool json = false;
+
+  bool mean_p() const { return what == "mean-p"; }
+};
+
+// Shares of every layer, and what to write over them.
+struct HeatmapInput {
+  std::string network;
+  std::optional<int64_t> epoch;
+  std::vector<PositionShares> layers;
+
+  std::string title() const { return epoch ? fmt::format("{} after epoch {}", network, *epoch) : network; }
+};
+
+// "1..12".
+std::string epoch_range(const std::vector<AttentionLine>& lines) {
+  const auto [first, last] = std::minmax_element(
+      lines.begin(), lines.end(), [](const AttentionLine& a, const AttentionLine& b) { return a.epoch < b.epoch; });
+  return fmt::format("{}..{}", first->epoch, last->epoch);
+}
+
+const AttentionLine& choose_line(const std::vector<AttentionLine>& lines, const HeatmapArguments& arguments,
+                                 const fs::path& file) {
+  if (!arguments.epoch) return lines.back();
+  // The last of its kind: a run that was resumed in a hurry may have written an epoch twice.
+  const auto found = std::find_if(lines.rbegin(), lines.rend(),
+                                  [&](const AttentionLine& line) { return line.epoch == *arguments.epoch; });
+  if (found == lines.rend()) {
+    fail_usage("[heatmap] expected --epoch among the {} tested epochs in {}, got {} ({})", lines.size(),
+               epoch_range(lines), *arguments.epoch, file.string());
+  }
+  return *found;
+}
+
+HeatmapInput read_run(const HeatmapArguments& arguments) {
+  const RunFiles files(arguments.source);
+  const Graph graph = files.read_graph();
+  const auto is_sal = [](const Node& node) { return node.is_sal(); };
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_sal)) {
+    fail_data("[heatmap] expected a run with Shift Attention Layers, got a dense network ({})", arguments.source);
+  }
+  const auto lines = read_attention(files.attention());
+  if (lines.empty()) {
+    fail_data("[heatmap] expected the attention of a tested epoch, got none yet ({})", files.attention().string());
+  }
+  const AttentionLine& line = choose_line(lines, arguments, files.attention());
+  if (line.layers.empty()) {
+    fail_data("[heatmap] expected Shift Attention Layers, got none in epoch {} ({})", line.epoch,
+              files.attention().string());
+  }
+  return {graph.name(), line.epoch, arguments.mean_p() ? mean_attention(line) : kept_shares(line)};
+}
+
+// Every kind of source has its reader; another kind (a frozen model) is another branch here.
+HeatmapInput read_shares(const HeatmapArguments& arguments) {
+  std::error_code ignored;
+  if (fs::is_regular_file(arguments.source, ignored)) {
+    fail_usage("[heatmap] expected a run directory, got a file: not a run directory ({})", arguments.source);
+  }
+  return read_run(arguments);
+}
+
+enum class Format { kSvg, kPng, kCsv };
+
+Format output_format(const std::string& path) {
+  const std::string extension = fs::path(path).extension().string();
+  if (extension == ".svg") return Format::kSvg;
+  if (extension == ".png") return Format::kPng;
+  if (extension == ".csv") return Format::kCsv;
+  fail_usage("[heatmap] expected an output ending in .svg, .png or .csv, got '{}'", path);
+}
+
+std::string render(Format format, const std::vector<PositionShares>& layers, const HeatmapOptions& options) {
+  if (format == Format::kCsv) return heatmap_csv(layers);
+  if (format == Format::kSvg) return heatmap_svg(layers, options);
+  Raster raster = heatmap_raster(layers, options);
+  return encode_png({3, raster.height, raster.width, std::move(raster.pixels)});
+}
+
+void print_heatmap_json(const HeatmapArguments& arguments, const HeatmapInput& input,
+                        const std::vector<PositionShares>& layers) {
+  auto list = nlohmann::ordered_json::array();
+  for (const PositionShares& layer : layers) {
+    nlohmann::ordered_json item = {{"layer", layer.layer}, {"kernel", {layer.kernel_h, layer.kernel_w}}};
+    if (!layer.kept.empty()) item["kept"] = layer.kept;
+    item["share"] = layer.share;
+    list.push_back(std::move(item));
+  }
+  nlohmann::ordered_json object = {{"source", arguments.source}, {"network", input.network}};
+  if (input.epoch) object["epoch"] = *input.epoch;
+  object["what"] = arguments.what;
+  if (!arguments.output.empty()) object["output"] = arguments.output;
+  object["layers"] = std::move(list);
+  std::cout << object.dump(2) << '\n';
+}
+
+int run_heatmap(const HeatmapArguments& arguments) {
+  const Format format = arguments.output.empty() ? Format::kCsv : output_format(arguments.output);
+  const HeatmapInput input = read_shares(arguments);
+  const auto layers = choose_layers(input.layers, arguments.all ? HeatmapLayers::kAll : HeatmapLayers::kEnds);
+  HeatmapOptions options;
+  options.title = input.title();
+  if (layers.size() < input.layers.size()) {
+    options.title += fmt::format(", {} of {} layers", layers.size(), input.layers.size());
+  }
+  options.what = arguments.mean_p() ? "mean attention" : "kept taps";
+  options.dark = arguments.dark;
+  if (!arguments.output.empty()) write_file_atomic(arguments.output, render(format, layers, options));
+  if (arguments.json) {
+    print_heatmap_json(arguments, input, layers);
+  } else {
+    std::cout << (arguments.output.empty() ? heatmap_csv(layers) : arguments.output + '\n');
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_heatmap(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<HeatmapArguments>();
+  CLI::App* verb = app.add_subcommand("heatmap", "draw which positions of the kernels are kept");
+  verb->add_option("RUN", arguments->source, "a run directory")->required();
+  verb->add_option("-o,--output", arguments->output, "heat.svg, heat.png or heat.csv (default: CSV on stdout)")
+      ->option_text("FILE");
+  verb->add_flag("--all", arguments->all, "every layer (default: the first four and the last four)");
+  verb->add_option("--what", arguments->what, "share of kept taps, or the mean of the attention P")
+      ->check(CLI::IsMember({"kept", "mean-p"}))
+      ->option_text("kept|mean-p [kept]");
+  verb->add_option("--epoch", arguments->epoch, "after this many epochs (default: the last tested one)")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->option_text("N");
+  verb->add_flag("--dark", arguments->dark, "for a dark page");
+  verb->add_flag("--json", arguments->json, "the shares, for programs");
+  verb->footer(
+      "Examples:\n"
+      "  onetap heatmap runs/sanet -o heat.svg\n"
+      "  onetap heatmap runs/sanet -o heat.png --all --dark\n"
+      "  onetap heatmap runs/sanet --what mean-p --epoch 10 > heat.csv\n"
+      "\nOne grid per layer, one cell per position of its kernel; offsets count from the centre. All maps of a\n"
+      "picture share one colour scale.");
+  verb->callback([arguments, &action] { action = [arguments] { return run_heatmap(*arguments); }; });
+}
+
+}  // namespace onetap::tool
