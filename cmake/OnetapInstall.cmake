@@ -7,6 +7,9 @@ set(onetap_runtime_folders base graph count data)
 set(onetap_train_targets onetap_recipe onetap_journal onetap_nn onetap_train)
 set(onetap_train_folders recipe journal nn train)
 
+list(APPEND onetap_train_targets onetap_report)
+list(APPEND onetap_train_folders report)
+
 install(TARGETS ${onetap_runtime_targets} EXPORT onetap_runtime
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT onetap_runtime FILE onetapRuntimeTargets.cmake NAMESPACE onetap:: DESTINATION ${onetap_config_dir})

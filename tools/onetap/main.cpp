@@ -60,6 +60,7 @@ int run(int argc, char** argv) {
   add_eval(app, action);
   add_data(app, action);
   add_nets(app, action);
+  add_report(app, action);
   add_completion(app, action);
 
   try {

@@ -14,6 +14,7 @@ void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_nets(CLI::App& app, Action& action);
+void add_report(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 }  // namespace onetap::tool
