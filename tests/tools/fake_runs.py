@@ -4,12 +4,12 @@ import math
 import os
 import random
 
-from support import onetap
+import support
 
 
 def network_text(arch, width, method, taps=1):
     flags = ["--width", width, "--method", method] + (["--taps", taps] if method == "sal" else [])
-    result = onetap("nets", arch, *flags, "--text")
+    result = support.onetap("nets", arch, *flags, "--text")
     assert result.returncode == 0, result.stderr
     return result.stdout
 

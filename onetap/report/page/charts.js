@@ -79,7 +79,7 @@ function plot(spec, width) {
   const points = spec.series.flatMap((one) => one.points);
   const height = spec.height || Math.max(210, Math.min(300, width * 0.5));
   const yAxis = axisOver(points.map((point) => point.y), spec.y, 5);
-  const xAxis = axisOver(points.map((point) => point.x), spec.x, Math.max(3, Math.floor(width / 80)));
+  const xAxis = axisOver(points.map((point) => point.x), spec.x, Math.max(4, Math.floor(width / 70)));
   const labelWidth = Math.max(...yAxis.ticks.map((tick) => spec.y.format(tick).length));
   const frame = { left: 14 + 7 * labelWidth, right: width - 14, top: 26, bottom: height - 38 };
   const toX = (value) => frame.left + xAxis.place(value) * (frame.right - frame.left);
@@ -189,10 +189,14 @@ function scaleTop(largest) {
 
 const shade = (value, top) => `h${Math.max(0, Math.min(SHADES - 1, Math.floor((value / top) * SHADES)))}`;
 
-function scaleLegend(text, top) {
-  const icon = shape("svg", { width: 180, height: 12, viewBox: "0 0 180 12", role: "img", "aria-label": `shades from 0 to ${percent(top, 0)}` });
-  for (let i = 0; i < SHADES; ++i) icon.append(shape("rect", { class: `cell h${i}`, x: i * 18, y: 0, width: 18, height: 12 }));
-  return element("div", { class: "scale" }, element("span", {}, text), element("span", {}, "0 %"), icon, element("span", {}, percent(top, 0)));
+// Shades by the square root, so that a wide histogram shows beside one that has gathered in a single bin.
+const rootShade = (value, top) => shade(Math.sqrt(value / top), 1);
+
+function scaleLegend(text, top, middle) {
+  const icon = shape("svg", { width: 140, height: 12, viewBox: "0 0 140 12", role: "img", "aria-label": `shades from 0 to ${percent(top, 0)}` });
+  for (let i = 0; i < SHADES; ++i) icon.append(shape("rect", { class: `cell h${i}`, x: i * 14, y: 0, width: 14.2, height: 12 }));
+  const ends = element("span", {}, "0 %", icon, percent(top, 0));
+  return element("div", { class: "scale" }, element("span", {}, text), ends, middle ? element("span", {}, `(half-way: ${percent(middle, 0)})`) : null);
 }
 
 // A strip of histograms. `spec`: title, epochs, columns (a list of shares from low to high, or null, per epoch), top.
@@ -204,10 +208,13 @@ function strip(spec, width) {
   const [cellWidth, cellHeight] = [(frame.right - frame.left) / count, (frame.bottom - frame.top) / bins];
   const drawing = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${spec.title}. Arrow keys read the values.` });
   const corner = (i, j) => [frame.left + i * cellWidth, frame.bottom - (j + 1) * cellHeight];
+  drawing.append(shape("rect", { class: "cell h0", x: frame.left, y: frame.top, width: frame.right - frame.left, height: frame.bottom - frame.top }));
   spec.columns.forEach((column, i) => (column || []).forEach((value, j) => {
+    const tone = rootShade(value, spec.top);
+    if (tone === "h0") return;
     const [x, y] = corner(i, j);
     // A little overlap hides the seams between neighbours.
-    drawing.append(shape("rect", { class: `cell ${shade(value, spec.top)}`, x: x.toFixed(2), y: y.toFixed(2), width: (cellWidth + 0.4).toFixed(2), height: (cellHeight + 0.4).toFixed(2) }));
+    drawing.append(shape("rect", { class: `cell ${tone}`, x: x.toFixed(2), y: y.toFixed(2), width: (cellWidth + 0.4).toFixed(2), height: (cellHeight + 0.4).toFixed(2) }));
   }));
   stripAxes(drawing, spec, frame, cellWidth);
   const cursor = shape("rect", { class: "cursor", width: cellWidth, height: cellHeight, visibility: "hidden" });
@@ -227,9 +234,9 @@ function stripAxes(drawing, spec, frame, cellWidth) {
     drawing.append(shape("line", { class: "axis", x1: frame.left - 4, x2: frame.left, y1: y, y2: y }),
       shape("text", { x: frame.left - 8, y: y + 4, "text-anchor": "end" }, tick.toFixed(2)));
   }
-  const every = Math.ceil(spec.epochs.length / Math.max(3, Math.floor((frame.right - frame.left) / 60)));
+  const { ticks } = linearAxis(spec.epochs[0], spec.epochs[spec.epochs.length - 1], Math.max(4, Math.floor((frame.right - frame.left) / 70)), true);
   spec.epochs.forEach((epoch, i) => {
-    if (i % every !== 0) return;
+    if (!ticks.includes(epoch)) return;
     const x = frame.left + (i + 0.5) * cellWidth;
     drawing.append(shape("text", { x, y: frame.bottom + 17, "text-anchor": "middle" }, String(epoch)));
   });

@@ -53,8 +53,14 @@ function duration(seconds) {
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
 }
 
-// Runs are often long paths; the last part of one names it where room is short.
-const shortLabel = (label) => label.replace(/\/+$/, "").split("/").pop() || label;
+// Runs are often long paths. Where room is short, a run goes by what its path adds to the folders all runs share.
+function nameRuns(runs) {
+  const paths = runs.map((run) => run.label.replace(/\/+$/, "").split("/"));
+  const shared = (depth) => paths.every((path) => path.length > depth + 1 && path[depth] === paths[0][depth]);
+  let depth = 0;
+  while (shared(depth)) ++depth;
+  runs.forEach((run, i) => { run.name = paths[i].slice(depth).join("/") || run.label; });
+}
 
 // --- axes ---
 
@@ -77,7 +83,8 @@ function linearAxis(low, high, count, whole = false) {
 function logAxis(low, high, count) {
   if (low === high) [low, high] = [low / 2, high * 2];
   const [first, last] = [Math.log10(low), Math.log10(high)];
-  const factors = last - first > 2.5 ? [1] : last - first > 1 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 8];
+  const span = last - first;
+  const factors = span > 3.5 ? [1] : span > 1.7 ? [1, 3] : span > 0.9 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 8];
   let ticks = [];
   for (let power = Math.floor(first); power <= Math.ceil(last); ++power) {
     for (const factor of factors) ticks.push(Number((factor * 10 ** power).toPrecision(6)));

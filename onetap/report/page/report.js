@@ -3,16 +3,16 @@
 // --- summary ---
 
 function summarySection(runs) {
-  const heads = [["Run"], ["Network"], ["Method"], ["Epochs", "done / total"], ["Soft", "final test"], ["Hard", "final test"],
-    ["Best hard", "epoch"], ["Params", "words"], ["MACs", "one image"], ["Activations", "words"], ["Wall time"]];
+  const heads = [["Run"], ["Network", "width"], ["Method", "settings"], ["Epochs", "done / total"], ["Soft", "final test"], ["Hard", "final test"],
+    ["Best hard", "test"], ["Params", "words"], ["MACs", "one image"], ["Activations", "words"], ["Wall time"]];
   const row = (run, i) => [
-    element("td", {}, swatch(runStyle(i)), run.label),
-    element("td", {}, run.network + (run.width === null ? "" : `, width ${run.width}`)),
-    element("td", {}, run.method),
+    element("td", { title: run.label }, swatch(runStyle(i)), run.name),
+    element("td", {}, run.network, run.width === null ? null : element("span", { class: "unit faint" }, String(run.width))),
+    methodCell(run.method),
     numberCell(`${run.epochs_done} / ${run.epochs_total}`),
     numberCell(percent(run.final_soft)),
     numberCell(percent(run.final_hard)),
-    numberCell(percent(run.best_hard), run.best_epoch === null ? "" : ` (${run.best_epoch})`),
+    numberCell(percent(run.best_hard), run.best_epoch === null ? "" : `epoch ${run.best_epoch}`),
     numberCell(thousands(run.params)), numberCell(thousands(run.macs)), numberCell(thousands(run.activations)),
     numberCell(duration(run.wall_s))];
   const table = element("table", {},
@@ -21,11 +21,17 @@ function summarySection(runs) {
     element("tbody", {}, ...runs.map((run, i) => element("tr", {}, ...row(run, i)))));
   const waiting = runs.filter((run) => run.epochs_done < run.epochs_total);
   return [scrollBox("Summary of the runs", "scroll", table),
-    waiting.length > 0 ? note(`Not finished when this page was made: ${waiting.map((run) => run.label).join(", ")}.`) : null];
+    waiting.length > 0 ? note(`Not finished when this page was made: ${waiting.map((run) => run.name).join(", ")}.`) : null];
+}
+
+// "sal taps=1 share=1" on two lines: the table is wide enough as it is.
+function methodCell(method) {
+  const [name, ...settings] = method.split(" ");
+  return element("td", {}, name, settings.length > 0 ? element("span", { class: "unit faint" }, settings.join(" ")) : null);
 }
 
 function numberCell(text, faint = "") {
-  return element("td", { class: "number" }, text, faint ? element("span", { class: "faint" }, faint) : null);
+  return element("td", { class: "number" }, text, faint ? element("span", { class: "unit faint" }, faint) : null);
 }
 
 // --- counts by layer ---
@@ -53,7 +59,7 @@ function layersSection(runs) {
   const filter = element("input", { type: "search", id: "layers-filter", placeholder: "name, op or method",
     input: () => { state.filter = filter.value.trim().toLowerCase(); draw(); } });
   const runChooser = runs.length > 1
-    ? chooser("Run", "layers-run", runs.map((run, i) => ({ value: i, text: run.label })), (i) => { state.run = Number(i); draw(); }) : null;
+    ? chooser("Run", "layers-run", runs.map((run, i) => ({ value: i, text: run.name })), (i) => { state.run = Number(i); draw(); }) : null;
   draw();
   return [element("div", { class: "controls" }, runChooser, element("label", {}, "Filter", filter), shown),
     scrollBox("Counts by layer", "scroll tall", element("table", {}, element("thead", {}, element("tr", {}, ...heads)), body, foot))];
@@ -113,7 +119,7 @@ function startTheme() {
 function startContents() {
   const links = document.querySelector(".contents");
   for (const section of document.querySelectorAll("main section")) {
-    links.append(element("a", { href: `#${section.id}` }, section.querySelector("h2").textContent));
+    links.append(element("a", { href: `#${section.id}` }, section.dataset.short));
   }
 }
 
@@ -123,6 +129,7 @@ function fillSection(id, parts) {
 
 function start() {
   const { version, runs, paper } = JSON.parse(document.getElementById("data").textContent);
+  nameRuns(runs);
   const labels = runs.map((run) => run.label).join(", ");
   startTheme();
   startContents();

@@ -13,11 +13,11 @@ const inPercent = (points) => points.map((point) => ({ ...point, y: isNumber(poi
 
 function curvesSection(runs) {
   const single = runs.length === 1;
-  const named = (run, kind) => (single ? kind : `${shortLabel(run.label)}, ${kind}`);
+  const named = (run, kind) => (single ? kind : `${run.name}, ${kind}`);
   const pair = (dashedKey, dashedName, solidKey, solidName, change = (points) => points) => runs.flatMap((run, i) => [
     { name: named(run, dashedName), style: { ...runStyle(i), dashed: true }, points: change(column(run, dashedKey)) },
     { name: named(run, solidName), style: runStyle(i), points: change(column(run, solidKey)) }]);
-  const one = (key, name) => runs.map((run, i) => ({ name: single ? name : shortLabel(run.label), style: runStyle(i), points: column(run, key) }));
+  const one = (key, name) => runs.map((run, i) => ({ name: single ? name : run.name, style: runStyle(i), points: column(run, key) }));
   const plain = { format: (value) => significant(value, 3), exact: (value) => significant(value, 4) };
   return [element("div", { class: "panels" },
     chartPanel({ title: "Loss", x: EPOCH_AXIS, y: { title: "Cross-entropy", ...plain },
@@ -35,7 +35,7 @@ function gapSection(runs) {
   if (withAttention.length === 0) return [note("No run has Shift Attention Layers: soft and hard are the same network.")];
   return [chartPanel({ title: "Soft minus hard test accuracy", x: EPOCH_AXIS, height: 240,
     y: { title: "Percentage points", low: 0, format: (value) => significant(value, 3), exact: (value) => `${value.toFixed(2)} points` },
-    series: withAttention.map((run) => ({ name: shortLabel(run.label), style: runStyle(runs.indexOf(run)), points: inPercent(column(run, "gap")) })) })];
+    series: withAttention.map((run) => ({ name: run.name, style: runStyle(runs.indexOf(run)), points: inPercent(column(run, "gap")) })) })];
 }
 
 // --- attention ---
@@ -44,7 +44,7 @@ const NO_ATTENTION = "No attention on record: these runs are dense, have no test
 
 const attentive = (runs) => runs.map((run, i) => ({ run, i })).filter(({ run }) => run.attention !== null);
 
-const runOptions = (choices) => choices.map(({ run, i }) => ({ value: i, text: run.label }));
+const runOptions = (choices) => choices.map(({ run, i }) => ({ value: i, text: run.name }));
 
 function mapsSection(runs) {
   const choices = attentive(runs);
@@ -166,7 +166,7 @@ function layerOptions(runs, choices, everything) {
   const items = ({ run, i }) => [{ value: `${i}:-1`, text: everything },
     ...run.attention.layers.map((layer, at) => ({ value: `${i}:${at}`, text: layer.name }))];
   if (choices.length === 1) return items(choices[0]);
-  return choices.map((choice) => ({ text: choice.run.label, group: items(choice) }));
+  return choices.map((choice) => ({ text: choice.run.name, group: items(choice) }));
 }
 
 function surenessSection(runs) {
@@ -175,12 +175,12 @@ function surenessSection(runs) {
   const host = element("div", {});
   const show = (value) => {
     const [i, layer] = value.split(":").map(Number);
-    const { attention, label } = runs[i];
+    const { attention, name } = runs[i];
     const columns = attention.epoch.map((_, at) => (layer < 0 ? attention.mean_max_p[at] : attention.max_p[at][layer]));
     const top = scaleTop(Math.max(0, ...columns.flatMap((values) => values || [])));
-    const title = `${layer < 0 ? "All layers" : attention.layers[layer].name}, ${shortLabel(label)}`;
+    const title = `${layer < 0 ? "All layers" : attention.layers[layer].name}, ${name}`;
     const chart = element("div", { class: "chart" });
-    host.replaceChildren(element("div", { class: "panel" }, element("h3", {}, title), chart), scaleLegend("Share of slices", top));
+    host.replaceChildren(element("div", { class: "panel" }, element("h3", {}, title), chart, scaleLegend("Share of slices", top, top / 4)));
     requestAnimationFrame(() => drawAtWidth(chart, (width) => strip({ title, epochs: attention.epoch, columns, top }, width)));
   };
   show(`${choices[0].i}:-1`);
@@ -194,11 +194,11 @@ function agreementSection(runs) {
   const line = (attention, values) => inPercent(attention.epoch.map((epoch, at) => ({ x: epoch, y: values(at) })));
   const show = (value) => {
     const [chosen, layer] = value.split(":").map(Number);
-    const series = choices.map(({ run, i }) => ({ name: `${shortLabel(run.label)}, mean over layers`, style: runStyle(i),
+    const series = choices.map(({ run, i }) => ({ name: `${run.name}, mean over layers`, style: runStyle(i),
       points: line(run.attention, (at) => run.attention.mean_agreement[at]) }));
     if (layer >= 0) {
-      const { attention, label } = runs[chosen];
-      series.push({ name: `${shortLabel(label)}, ${attention.layers[layer].name}`, style: { colour: "ink", dashed: true },
+      const { attention, name } = runs[chosen];
+      series.push({ name: `${name}, ${attention.layers[layer].name}`, style: { colour: "ink", dashed: true },
         points: line(attention, (at) => attention.agreement[at][layer]) });
     }
     host.replaceChildren(chartPanel({ title: "Taps kept again", x: EPOCH_AXIS, height: 250, series, empty: "Needs two records of the attention.",
@@ -218,13 +218,13 @@ function memorySection(runs, paper) {
     name: curve, style: { ...runStyle(i), thin: true },
     points: paper.filter((point) => point.curve === curve).map((point) => ({ x: point.memory, y: point.accuracy, name: paperName(point) }))
       .sort((a, b) => a.x - b.x) }));
-  const ours = runs.map((run) => ({ name: shortLabel(run.label), named: true, style: { colour: "ink", marker: "star", line: false },
-    points: [{ x: run.memory, y: isNumber(run.final_hard) ? 100 * run.final_hard : null, name: shortLabel(run.label) }] }));
+  const ours = runs.map((run) => ({ name: run.name, named: true, style: { colour: "ink", marker: "star", line: false },
+    points: [{ x: run.memory, y: isNumber(run.final_hard) ? 100 * run.final_hard : null, name: run.name }] }));
   const elsewhere = runs.filter((run) => !run.data.startsWith("cifar10:") && run.data !== "cifar10");
   return [chartPanel({ title: "Accuracy against memory", scatter: true, height: 400, series: [...published, ...ours],
     x: { title: "Memory (32-bit words, log scale)", log: true, roomy: true, format: compact, exact: thousands },
     y: { title: "Test accuracy (%)", format: (value) => significant(value, 3), exact: (value) => `${value.toFixed(2)} %` } }),
   elsewhere.length > 0
-    ? element("p", { class: "note" }, `Not comparable with the paper’s CIFAR-10 points: ${elsewhere.map((run) => `${shortLabel(run.label)} (${run.data})`).join(", ")}.`)
+    ? element("p", { class: "note" }, `Not comparable with the paper’s CIFAR-10 points: ${elsewhere.map((run) => `${run.name} (${run.data})`).join(", ")}.`)
     : null];
 }
