@@ -214,6 +214,7 @@ Json run_data(const ReportRun& run) {
   object["network"] = run.graph.name();
   object["width"] = run.recipe.width ? Json(*run.recipe.width) : Json(nullptr);
   object["method"] = method_summary(run.graph);
+  object["sal"] = has_attention(run.graph);
   object["data"] = run.recipe.data;
   object["seed"] = run.recipe.seed;
   object["epochs_done"] = epochs.empty() ? 0 : epochs.rbegin()->first;

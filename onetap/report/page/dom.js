@@ -49,8 +49,8 @@ function compact(value) {
 function duration(seconds) {
   if (!isNumber(seconds) || seconds <= 0) return "–";
   if (seconds < 60) return `${seconds.toFixed(1)} s`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
+  const pair = (value, large, small) => `${Math.floor(value / 60)} ${large} ${String(value % 60).padStart(2, "0")} ${small}`;
+  return seconds < 3599.5 ? pair(Math.round(seconds), "min", "s") : pair(Math.round(seconds / 60), "h", "min");
 }
 
 // Runs are often long paths. Where room is short, a run goes by what its path adds to the folders all runs share.

@@ -27,12 +27,12 @@ function curvesSection(runs) {
       series: pair("soft", "soft", "hard", "hard", inPercent) }),
     chartPanel({ title: "Learning rate", x: EPOCH_AXIS, y: { title: "Learning rate", low: 0, ...plain }, series: one("lr", "learning rate") }),
     chartPanel({ title: "Temperature", x: EPOCH_AXIS, y: { title: "T (log scale)", log: true, ...plain },
-      series: one("temperature", "T"), empty: "No Shift Attention Layers: there is no temperature." }))];
+      series: one("temperature", "T"), empty: runs.some((run) => run.sal) ? null : "Dense networks only: there is no temperature." }))];
 }
 
 function gapSection(runs) {
-  const withAttention = runs.filter((run) => run.method !== "dense");
-  if (withAttention.length === 0) return [note("No run has Shift Attention Layers: soft and hard are the same network.")];
+  const withAttention = runs.filter((run) => run.sal);
+  if (withAttention.length === 0) return [note("Dense networks only: soft and hard are the same network.")];
   return [chartPanel({ title: "Soft minus hard test accuracy", x: EPOCH_AXIS, height: 240,
     y: { title: "Percentage points", low: 0, format: (value) => significant(value, 3), exact: (value) => `${value.toFixed(2)} points` },
     series: withAttention.map((run) => ({ name: run.name, style: runStyle(runs.indexOf(run)), points: inPercent(column(run, "gap")) })) })];
@@ -40,7 +40,12 @@ function gapSection(runs) {
 
 // --- attention ---
 
-const NO_ATTENTION = "No attention on record: these runs are dense, have no tested epoch yet, or were made before it was recorded.";
+function noAttention(runs) {
+  const trained = runs.filter((run) => run.sal);
+  if (trained.length === 0) return note("Dense networks only: there is no attention to show.");
+  const started = trained.some((run) => run.epochs_done > 0);
+  return note(started ? "These runs have no attention.jsonl: there is no attention on record." : "No epoch is done yet: there is no attention on record.");
+}
 
 const attentive = (runs) => runs.map((run, i) => ({ run, i })).filter(({ run }) => run.attention !== null);
 
@@ -48,7 +53,7 @@ const runOptions = (choices) => choices.map(({ run, i }) => ({ value: i, text: r
 
 function mapsSection(runs) {
   const choices = attentive(runs);
-  if (choices.length === 0) return [note(NO_ATTENTION)];
+  if (choices.length === 0) return [noAttention(runs)];
   const host = element("div", {});
   const show = (i) => host.replaceChildren(...mapsOfRun(runs[i].attention));
   show(choices[0].i);
@@ -171,7 +176,7 @@ function layerOptions(runs, choices, everything) {
 
 function surenessSection(runs) {
   const choices = attentive(runs);
-  if (choices.length === 0) return [note(NO_ATTENTION)];
+  if (choices.length === 0) return [noAttention(runs)];
   const host = element("div", {});
   const show = (value) => {
     const [i, layer] = value.split(":").map(Number);
@@ -189,7 +194,7 @@ function surenessSection(runs) {
 
 function agreementSection(runs) {
   const choices = attentive(runs);
-  if (choices.length === 0) return [note(NO_ATTENTION)];
+  if (choices.length === 0) return [noAttention(runs)];
   const host = element("div", {});
   const line = (attention, values) => inPercent(attention.epoch.map((epoch, at) => ({ x: epoch, y: values(at) })));
   const show = (value) => {
