@@ -89,7 +89,10 @@ function logAxis(low, high, count) {
   for (let power = Math.floor(first); power <= Math.ceil(last); ++power) {
     for (const factor of factors) ticks.push(Number((factor * 10 ** power).toPrecision(6)));
   }
-  ticks = ticks.filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
+  const inside = (tick) => tick >= low * 0.999 && tick <= high * 1.001;
+  ticks = ticks.filter(inside);
+  // A range too short for round powers is as good as linear.
+  if (ticks.length < 2) ticks = linearAxis(low, high, count).ticks.filter(inside);
   const skip = Math.ceil(ticks.length / count);
   return { low, high, ticks: ticks.filter((_, i) => i % skip === 0), place: (value) => (Math.log10(value) - first) / (last - first) };
 }

@@ -182,7 +182,7 @@ function surenessSection(runs) {
     const [i, layer] = value.split(":").map(Number);
     const { attention, name } = runs[i];
     const columns = attention.epoch.map((_, at) => (layer < 0 ? attention.mean_max_p[at] : attention.max_p[at][layer]));
-    const top = scaleTop(Math.max(0, ...columns.flatMap((values) => values || [])));
+    const top = scaleTop(columns.reduce((largest, values) => Math.max(largest, ...(values || [])), 0));
     const title = `${layer < 0 ? "All layers" : attention.layers[layer].name}, ${name}`;
     const chart = element("div", { class: "chart" });
     host.replaceChildren(element("div", { class: "panel" }, element("h3", {}, title), chart, scaleLegend("Share of slices", top, top / 4)));
