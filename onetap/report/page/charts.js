@@ -33,22 +33,33 @@ function legend(series) {
     ...series.map((one) => element("li", {}, swatch(one.style), element("span", {}, one.name))));
 }
 
+// Everything drawn for a width: called with the width that paper has for it, or with none for that of the screen.
+const drawn = new Set();
+
 // Draws now, and again whenever the width of `host` changes.
 function drawAtWidth(host, draw) {
   let last = 0;
-  const redraw = () => {
-    const width = Math.round(host.clientWidth);
+  const redraw = (paper) => {
+    if (!host.isConnected) return drawn.delete(redraw);
+    const width = Math.round(paper || host.clientWidth);
     if (width < 40 || width === last) return;
     last = width;
     hideTip();
     host.replaceChildren(draw(width));
   };
-  new ResizeObserver(redraw).observe(host);
+  redraw.paperWidth = () => (host.closest(".panels") ? 310 : 640);
+  drawn.add(redraw);
+  new ResizeObserver(() => redraw()).observe(host);
   redraw();
 }
 
+// Observers do not see the narrower layout of paper, and a wide chart scaled down has unreadable labels.
+window.addEventListener("beforeprint", () => [...drawn].forEach((redraw) => redraw(redraw.paperWidth())));
+window.addEventListener("afterprint", () => [...drawn].forEach((redraw) => redraw()));
+
 // A chart with its heading and legend. `spec`: title, x and y {title, format, log, whole, low, high}, series of
-// {name, style, points: [{x, y, name}]}, and `scatter` where single points matter rather than what happens at an x.
+// {name, style, points: [{x, y, name}]}, and `scatter` (with a `short` title per axis) where single points matter rather
+// than what happens at an x.
 function chartPanel(spec) {
   const series = spec.series
     .map((one) => ({ ...one, points: one.points.filter((point) => isDrawable(point, spec)) }))
@@ -149,8 +160,8 @@ function pointStops(spec, toX, toY) {
   const stops = spec.series.flatMap((one) => one.points.map((point) => {
     const [x, y] = [toX(point.x), toY(point.y)];
     return { x, y, dots: [[x, y]], title: point.name, rows: [
-      { name: spec.y.title, value: (spec.y.exact || spec.y.format)(point.y) },
-      { name: spec.x.title, value: (spec.x.exact || spec.x.format)(point.x) }] };
+      { name: spec.y.short, value: (spec.y.exact || spec.y.format)(point.y) },
+      { name: spec.x.short, value: (spec.x.exact || spec.x.format)(point.x) }] };
   }));
   return stops.sort((a, b) => a.x - b.x);
 }

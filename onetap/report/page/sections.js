@@ -227,8 +227,8 @@ function memorySection(runs, paper) {
     points: [{ x: run.memory, y: isNumber(run.final_hard) ? 100 * run.final_hard : null, name: run.name }] }));
   const elsewhere = runs.filter((run) => !run.data.startsWith("cifar10:") && run.data !== "cifar10");
   return [chartPanel({ title: "Accuracy against memory", scatter: true, height: 400, series: [...published, ...ours],
-    x: { title: "Memory (32-bit words, log scale)", log: true, roomy: true, format: compact, exact: thousands },
-    y: { title: "Test accuracy (%)", format: (value) => significant(value, 3), exact: (value) => `${value.toFixed(2)} %` } }),
+    x: { title: "Memory (32-bit words, log scale)", short: "memory, words", log: true, roomy: true, format: compact, exact: thousands },
+    y: { title: "Test accuracy (%)", short: "accuracy", format: (value) => significant(value, 3), exact: (value) => `${value.toFixed(2)} %` } }),
   elsewhere.length > 0
     ? element("p", { class: "note" }, `Not comparable with the paper’s CIFAR-10 points: ${elsewhere.map((run) => `${run.name} (${run.data})`).join(", ")}.`)
     : null];
