@@ -27,7 +27,8 @@ def free_port():
 class Browser:
     def __init__(self, profile):
         self.port = free_port()
-        self.driver = subprocess.Popen([DRIVER, f"--port={self.port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.driver = subprocess.Popen([DRIVER, f"--port={self.port}"], stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)
         self.session = None
         try:
             self.wait_until_ready()
@@ -52,8 +53,8 @@ class Browser:
 
     def call(self, method, path, body=None):
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, {"Content-Type": "application/json"},
-                                         method=method)
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data,
+                                         {"Content-Type": "application/json"}, method=method)
         # A proxy of the environment has no business with this machine's own ports.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
@@ -88,9 +89,8 @@ class Browser:
 
     def settle(self):
         """Two frames: observers have run and what they drew is there."""
-        self.post("/execute/async", {"script": "const done = arguments[0];"
-                                               "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30)))",
-                                     "args": []})
+        code = "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(arguments[0], 30)))"
+        self.post("/execute/async", {"script": code, "args": []})
 
     def find(self, selector):
         return self.post("/element", {"using": "css selector", "value": selector})
@@ -109,8 +109,8 @@ class Browser:
         """Moves the mouse to this offset from the element's middle."""
         element = self.find(selector)
         self.script("arguments[0].scrollIntoView({block: 'center'})", element)
-        self.post("/actions", {"actions": [{"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": [
-            {"type": "pointerMove", "origin": element, "x": x, "y": y, "duration": 20}]}]})
+        move = {"type": "pointerMove", "origin": element, "x": x, "y": y, "duration": 20}
+        self.post("/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": [move]}]})
         self.settle()
 
     def text(self, selector):

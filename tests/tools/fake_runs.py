@@ -43,8 +43,8 @@ def metric_lines(epochs, total, sal, best, rng):
         hard = soft - (0.6 * max(0.0, 1 - 1.15 * done) ** 2 * soft if sal else 0.0)
         wall += 31.5
         shared = {"step": 391 * epoch, "epoch": epoch, "lr": rate, "temperature": temperature, "img_per_s": 1600.0}
-        lines.append({**shared, "split": "train", "loss": 2.2 * math.exp(-4 * done) + 0.02, "acc_soft": min(1, soft + 0.03),
-                      "acc_hard": None, "wall_s": wall - 2})
+        lines.append({**shared, "split": "train", "loss": 2.2 * math.exp(-4 * done) + 0.02,
+                      "acc_soft": min(1, soft + 0.03), "acc_hard": None, "wall_s": wall - 2})
         lines.append({**shared, "split": "test", "loss": 2.0 * math.exp(-4 * done) + 0.22 + rng.uniform(0, 0.05),
                       "acc_soft": soft, "acc_hard": hard, "wall_s": wall})
     return lines
@@ -56,14 +56,16 @@ def attention_line(epoch, total, layers, rng):
     for at, (name, slices) in enumerate(layers):
         # Early layers like the centre, late ones the border, and both more so as time goes on.
         lean = (0.5 - at / max(1, len(layers) - 1)) * 1.5 * done
-        weights = [math.exp(lean * (1.5 - abs(i // 3 - 1) - abs(i % 3 - 1))) * rng.uniform(0.95, 1.05) for i in range(9)]
+        weights = [math.exp(lean * (1.5 - abs(i // 3 - 1) - abs(i % 3 - 1))) * rng.uniform(0.95, 1.05)
+                   for i in range(9)]
         kept = [int(slices * weight / sum(weights)) for weight in weights]
         kept[4] += slices - sum(kept)
         sure = 1 / 9 + (1 - 1 / 9) * min(1, 1.25 * done) ** 1.5
-        bins = [math.exp(-((i + 0.5) / 20 - sure) ** 2 / (2 * (0.03 + 0.2 * done * (1 - done)) ** 2)) for i in range(20)]
-        items.append({"name": name, "kernel": [3, 3], "mean_p": [round(weight / sum(weights), 5) for weight in weights],
-                      "kept": kept, "max_p": [round(value / sum(bins), 5) for value in bins],
-                      "agreement": None if epoch == 1 else round(1 - 0.5 * math.exp(-4 * done) * rng.uniform(0.8, 1), 5)})
+        spread = 0.03 + 0.2 * done * (1 - done)
+        bins = [math.exp(-((i + 0.5) / 20 - sure) ** 2 / (2 * spread ** 2)) for i in range(20)]
+        agreement = None if epoch == 1 else 1 - 0.5 * math.exp(-4 * done) * rng.uniform(0.8, 1)
+        items.append({"name": name, "kernel": [3, 3], "mean_p": [weight / sum(weights) for weight in weights],
+                      "kept": kept, "max_p": [value / sum(bins) for value in bins], "agreement": agreement})
     return {"step": 391 * epoch, "epoch": epoch, "temperature": 6.7 * (0.02 / 6.7) ** done, "layers": items}
 
 
@@ -72,13 +74,15 @@ def write_lines(path, lines):
         file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
-def make_run(path, arch="resnet20", width=16, method="sal", taps=1, epochs=40, total=40, best=0.92, data="cifar10", seed=1):
+def make_run(path, arch="resnet20", width=16, method="sal", taps=1, epochs=40, total=40, best=0.92, data="cifar10",
+             seed=1):
     """A run directory without checkpoints; `epochs` of `total` are done."""
     rng = random.Random(seed)
     text = network_text(arch, width, method, taps)
     os.makedirs(path)
     with open(os.path.join(path, "config.toml"), "w") as file:
-        file.write(f'arch = "{arch}"\nwidth = {width}\nmethod = "{method}"\ntaps = {taps}\nepochs = {total}\ndata = "{data}"\n')
+        file.write(f'arch = "{arch}"\nwidth = {width}\nmethod = "{method}"\ntaps = {taps}\nepochs = {total}\n'
+                   f'data = "{data}"\n')
     with open(os.path.join(path, "network.txt"), "w") as file:
         file.write(text)
     if epochs > 0:
