@@ -219,7 +219,7 @@ const SHADES = 10;
 
 // The top of a scale that starts at 0: the first round number that all values fit under.
 function scaleTop(largest) {
-  const tops = [0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1];
+  const tops = [0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1];
   return tops.find((top) => largest <= top + 1e-9) || 1;
 }
 
