@@ -69,3 +69,17 @@ function(onetap_test name)
       PROPERTIES LABELS ${name} TIMEOUT 600)
   endif()
 endfunction()
+
+# onetap_embed(TARGET NAMESPACE FILES...)
+# Compiles text files into the target: page.html becomes std::string_view onetap::NAMESPACE::page_html(). The functions
+# are declared in a header of the sources' own.
+function(onetap_embed target namespace)
+  set(inputs ${ARGN})
+  list(TRANSFORM inputs PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${namespace}.cpp)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} "-DINPUTS=${inputs}" -DOUTPUT=${output} -DNAMESPACE=onetap::${namespace} -P ${script}
+    DEPENDS ${inputs} ${script} VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+endfunction()

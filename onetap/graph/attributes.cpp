@@ -56,10 +56,6 @@ Extent2 attribute_extent(std::string_view key, std::string_view text) {
   return {attribute_number(key, sides.front()), attribute_number(key, sides.back())};
 }
 
-const char* tap_init_name(TapInit init) {
-  return init == TapInit::kCentre ? "centre" : "uniform";
-}
-
 std::vector<std::pair<std::string, std::string>> attribute_texts(const Node& node) {
   const OpInfo& info = op_info(node.op);
   const Node plain = default_node(node.op);
@@ -80,7 +76,7 @@ std::vector<std::pair<std::string, std::string>> attribute_texts(const Node& nod
     texts.emplace_back("share", std::to_string(node.method.share));
   }
   if (node.is_sal() && node.method.init != TapInit::kUniform) {
-    texts.emplace_back("init", tap_init_name(node.method.init));
+    texts.emplace_back("init", "centre");
   }
   return texts;
 }

@@ -26,6 +26,4 @@ int64_t attribute_number(std::string_view key, std::string_view text);
 // "3" or "3x5".
 Extent2 attribute_extent(std::string_view key, std::string_view text);
 
-const char* tap_init_name(TapInit init);
-
 }  // namespace onetap

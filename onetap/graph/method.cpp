@@ -73,4 +73,10 @@ void apply_method(Graph& graph, const Method& method, const std::string& pattern
   }
 }
 
+std::string method_text(const Node& node) {
+  if (node.op != Op::kConv && node.op != Op::kTapConv) return "";
+  if (!node.is_pruned()) return "dense";
+  return fmt::format("{} taps={} share={}", node.is_sal() ? "sal" : "frozen", node.method.taps, node.method.share);
+}
+
 }  // namespace onetap

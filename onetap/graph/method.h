@@ -15,4 +15,7 @@ std::vector<std::string> prunable_convs(const Graph& graph);
 // excludes, "" is the default choice. Every other conv becomes `conv`. kUsage if a pattern matches nothing.
 void apply_method(Graph& graph, const Method& method, const std::string& patterns);
 
+// How a convolution is trained or was pruned: "dense", "sal taps=1 share=1"; "" for every other op.
+std::string method_text(const Node& node);
+
 }  // namespace onetap

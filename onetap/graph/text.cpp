@@ -108,13 +108,6 @@ class Parser {
 
 }  // namespace
 
-std::string method_text(const Method& method) {
-  if (method.kind == Method::Kind::kConv) return "method=conv";
-  std::string text = fmt::format("method=sal taps={} share={}", method.taps, method.share);
-  if (method.init != TapInit::kUniform) text += fmt::format(" init={}", tap_init_name(method.init));
-  return text;
-}
-
 std::string network_text(const Graph& graph) {
   std::string text = fmt::format("{} {}\nnetwork {}\n", kMagic, kVersion, graph.name());
   const auto put = std::back_inserter(text);

@@ -25,7 +25,4 @@ std::string network_text(const Graph& graph);
 Graph parse_network(std::string_view text);
 Graph read_network(const std::filesystem::path& path);
 
-// The spelling of a method inside a node line, without the leading blank: "method=sal taps=1 share=1".
-std::string method_text(const Method& method);
-
 }  // namespace onetap

@@ -41,6 +41,16 @@ std::vector<PositionShares> kept_shares(const AttentionLine& line) {
   return list;
 }
 
+std::vector<PositionShares> kept_shares(const TapNet& net) {
+  std::vector<PositionShares> list;
+  for (const Node& node : net.graph.nodes()) {
+    if (node.op != Op::kTapConv) continue;
+    const std::vector<int64_t> kept = kept_counts(net, node);
+    list.push_back({node.name, node.kernel.h, node.kernel.w, normalised(kept), kept});
+  }
+  return list;
+}
+
 std::vector<PositionShares> mean_attention(const AttentionLine& line) {
   std::vector<PositionShares> list;
   for (const LayerAttention& layer : line.layers) {

@@ -3,6 +3,7 @@
 
 #include "onetap/journal/attention_log.h"
 #include "onetap/report/raster_canvas.h"
+#include "onetap/tap/tap_net.h"
 
 #include <cstdint>
 #include <string>
@@ -20,6 +21,8 @@ struct PositionShares {
 };
 
 std::vector<PositionShares> kept_shares(const AttentionLine& line);
+// Of a frozen network: its tap convolutions.
+std::vector<PositionShares> kept_shares(const TapNet& net);
 std::vector<PositionShares> mean_attention(const AttentionLine& line);
 
 enum class HeatmapLayers {

@@ -50,7 +50,9 @@ TEST(Import, TorchvisionNamesFillASalNetwork) {
       for (const auto& [name, tensor] : foreign) {
         const std::string plain = name.substr(std::string(prefix).size());
         for (const auto& [own, value] : mine) {
-          if (own == plain) EXPECT_TRUE(value.equal(tensor.to(value.scalar_type()))) << own;
+          if (own == plain) {
+            EXPECT_TRUE(value.equal(tensor.to(value.scalar_type()))) << own;
+          }
         }
       }
     }

@@ -159,7 +159,7 @@ class Errors(HeatmapTest):
         self.refused(2, "RUN is required", "heatmap")
         self.refused(2, "ending in .svg, .png or .csv", "heatmap", run, "-o", self.path("heat.pdf"))
         self.refused(2, "--what", "heatmap", run, "--what", "nonsense")
-        self.refused(2, "not a run directory", "heatmap", self.write("model.bin", b"x"))
+        self.refused(4, "expected at least 8 bytes, got 1", "heatmap", self.write("model.bin", b"x"))
 
     def test_bad_runs(self):
         self.refused(4, "expected a run directory", "heatmap", self.path("missing"))

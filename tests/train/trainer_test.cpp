@@ -1,5 +1,6 @@
 #include "onetap/train/trainer.h"
 
+#include "onetap/base/cpus.h"
 #include "onetap/data/source.h"
 #include "onetap/graph/text.h"
 #include "onetap/journal/attention_log.h"

@@ -4,6 +4,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/text.h"
 #include "onetap/count/memory.h"
+#include "onetap/graph/method.h"
 #include "onetap/graph/op.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/tap/fold.h"
@@ -71,7 +72,7 @@ void print_count_json(const CountArguments& options, const Counted& counted, con
     layers.push_back({{"name", node.name},
                       {"op", op_info(node.op).name},
                       {"shape", node.shape},
-                      {"method", method_cell(node)},
+                      {"method", method_text(node)},
                       {"params", layer.params},
                       {"macs", layer.macs},
                       {"activations", layer.activations}});
@@ -92,7 +93,7 @@ void print_count_csv(const Counted& counted, const NetworkCount& count) {
     const Node& node = counted.graph.nodes()[i];
     const LayerCount& layer = count.layers[i];
     std::cout << fmt::format("{},{},{},{},{},{:.0f},{:.0f}\n", node.name, op_info(node.op).name, shape_text(node.shape),
-                             method_cell(node), layer.params, layer.macs, layer.activations);
+                             method_text(node), layer.params, layer.macs, layer.activations);
   }
   std::cout << fmt::format("total,,,,{},{:.0f},{:.0f}\n", count.params, count.macs, count.activations);
 }
@@ -114,7 +115,7 @@ void print_count_table(const CountArguments& options, const Counted& counted, co
     const Node& node = counted.graph.nodes()[i];
     const LayerCount& layer = count.layers[i];
     if (layer.params + layer.macs + layer.activations == 0) continue;  // relu, add: free under both rules
-    table.add({node.name, op_info(node.op).name, shape_text(node.shape), method_cell(node), cell(layer.params),
+    table.add({node.name, op_info(node.op).name, shape_text(node.shape), method_text(node), cell(layer.params),
                cell(layer.macs), cell(layer.activations)});
   }
   table.rule();

@@ -5,6 +5,7 @@
 #include "onetap/base/file.h"
 #include "onetap/data/image_codec.h"
 #include "onetap/journal/run_files.h"
+#include "onetap/tap/tap_file.h"
 #include "tools/onetap/verbs.h"
 
 #include <fmt/format.h>
@@ -80,12 +81,23 @@ HeatmapInput read_run(const HeatmapArguments& arguments) {
   return {graph.name(), line.epoch, arguments.mean_p() ? mean_attention(line) : kept_shares(line)};
 }
 
-// Every kind of source has its reader; another kind (a frozen model) is another branch here.
+HeatmapInput read_frozen(const HeatmapArguments& arguments) {
+  if (arguments.mean_p() || arguments.epoch) {
+    fail_usage("[heatmap] a frozen network has kept taps alone: --what mean-p and --epoch need a run ({})",
+               arguments.source);
+  }
+  const TapNet net = read_tap(arguments.source);
+  HeatmapInput input{net.graph.name(), std::nullopt, kept_shares(net)};
+  if (input.layers.empty()) {
+    fail_data("[heatmap] expected tap convolutions, got a dense network ({})", arguments.source);
+  }
+  return input;
+}
+
+// Every kind of source has its reader.
 HeatmapInput read_shares(const HeatmapArguments& arguments) {
   std::error_code ignored;
-  if (fs::is_regular_file(arguments.source, ignored)) {
-    fail_usage("[heatmap] expected a run directory, got a file: not a run directory ({})", arguments.source);
-  }
+  if (fs::is_regular_file(arguments.source, ignored)) return read_frozen(arguments);
   return read_run(arguments);
 }
 
@@ -148,7 +160,7 @@ int run_heatmap(const HeatmapArguments& arguments) {
 void add_heatmap(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<HeatmapArguments>();
   CLI::App* verb = app.add_subcommand("heatmap", "draw which positions of the kernels are kept");
-  verb->add_option("RUN", arguments->source, "a run directory")->required();
+  verb->add_option("SOURCE", arguments->source, "a run directory or a .tap file")->required();
   verb->add_option("-o,--output", arguments->output, "heat.svg, heat.png or heat.csv (default: CSV on stdout)")
       ->option_text("FILE");
   verb->add_flag("--all", arguments->all, "every layer (default: the first four and the last four)");
@@ -164,6 +176,7 @@ void add_heatmap(CLI::App& app, Action& action) {
       "Examples:\n"
       "  onetap heatmap runs/sanet -o heat.svg\n"
       "  onetap heatmap runs/sanet -o heat.png --all --dark\n"
+      "  onetap heatmap model.tap -o heat.svg\n"
       "  onetap heatmap runs/sanet --what mean-p --epoch 10 > heat.csv\n"
       "\nOne grid per layer, one cell per position of its kernel; offsets count from the centre. All maps of a\n"
       "picture share one colour scale.");

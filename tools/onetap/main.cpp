@@ -67,6 +67,7 @@ int run(int argc, char** argv) {
   add_sensitivity(app, action);
   add_export(app, action);
   add_heatmap(app, action);
+  add_report(app, action);
   add_completion(app, action);
 
   try {

@@ -1,6 +1,7 @@
 // onetap nets: the architectures, and one of them as a table or as text.
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
+#include "onetap/graph/method.h"
 #include "onetap/graph/op.h"
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
@@ -59,7 +60,7 @@ void print_network_json(const Graph& graph, const NetworkCount& count) {
                       {"shape", node.shape},
                       {"params", count.layers[i].params},
                       {"macs", count.layers[i].macs},
-                      {"method", method_cell(node)}});
+                      {"method", method_text(node)}});
   }
   const nlohmann::ordered_json object = {
       {"name", graph.name()}, {"params", count.params}, {"macs", count.macs}, {"layers", layers}};
@@ -77,7 +78,7 @@ void print_network_table(const Graph& graph, const NetworkCount& count) {
     table.add({node.name, info.name, info.has(Attribute::kKernel) ? size_text(node.kernel) : "",
                info.has(Attribute::kStride) ? size_text(node.stride) : "", shape_text(node.shape),
                layer.params > 0 ? with_thousands(layer.params) : "", layer.macs > 0 ? with_thousands(layer.macs) : "",
-               method_cell(node)});
+               method_text(node)});
   }
   table.rule();
   table.add({graph.name(), "", "", "", "", with_thousands(count.params), with_thousands(count.macs), ""});

@@ -3,8 +3,6 @@
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/recipe/recipe.h"
 
-#include <fmt/format.h>
-
 namespace onetap::tool {
 
 void NetworkArgument::add(CLI::App& verb, const std::string& help) {
@@ -23,13 +21,6 @@ Graph NetworkArgument::build() const {
   const bool from_zoo = classes == 0 && !is_network_file(name);
   return recipe_network(recipe, from_zoo ? find_architecture(name).default_classes : classes,
                         recipe.image_size.value_or(0));
-}
-
-std::string method_cell(const Node& node) {
-  const std::string taps = fmt::format("taps={} share={}", node.method.taps, node.method.share);
-  if (node.op == Op::kTapConv) return taps;
-  if (node.op != Op::kConv) return "";
-  return node.is_sal() ? "sal " + taps : "dense";
 }
 
 }  // namespace onetap::tool

@@ -20,7 +20,4 @@ struct NetworkArgument {
   bool has_flags() const { return !flags.given().empty() || classes != 0; }
 };
 
-// "dense", "sal taps=1 share=4", "taps=1 share=4" for a frozen layer, "" for what is no convolution.
-std::string method_cell(const Node& node);
-
 }  // namespace onetap::tool

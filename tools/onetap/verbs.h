@@ -19,6 +19,7 @@ void add_freeze(CLI::App& app, Action& action);
 void add_sensitivity(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_heatmap(CLI::App& app, Action& action);
+void add_report(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 }  // namespace onetap::tool

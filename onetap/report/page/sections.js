@@ -1,0 +1,361 @@
+// The sections with charts. Each takes the runs and returns what stands under its heading.
+
+const EPOCH_AXIS = {
+  title: "Epoch",
+  format: (value) => String(value),
+  whole: true
+};
+
+function column(run, key) {
+  const {epoch} = run.curves;
+  return run.curves[key].map((value, i) => ({x: epoch[i], y: value}));
+}
+
+const inPercent = (points) => points.map((point) => ({...point, y: isNumber(point.y) ? 100 * point.y : null}));
+
+// --- learning curves ---
+
+function curvesSection(runs) {
+  const single = runs.length === 1;
+  const named = (run, kind) => (single ? kind : `${run.name}, ${kind}`);
+  const pair = (dashedKey, dashedName, solidKey, solidName, change = (points) => points) => runs.flatMap(
+      (run, i) =>
+          [{
+            name: named(run, dashedName),
+            style: {...runStyle(i), dashed: true},
+            points: change(column(run, dashedKey))
+          },
+           {name: named(run, solidName), style: runStyle(i), points: change(column(run, solidKey))}]);
+  const one = (key, name) =>
+      runs.map((run, i) => ({name: single ? name : run.name, style: runStyle(i), points: column(run, key)}));
+  const plain = {format: (value) => significant(value, 3), exact: (value) => significant(value, 4)};
+  return [element(
+      "div", {class: "panels"}, chartPanel({
+        title: "Loss",
+        x: EPOCH_AXIS,
+        y: {title: "Cross-entropy", ...plain},
+        series: pair("train_loss", "train", "test_loss", "test")
+      }),
+      chartPanel({
+        title: "Test accuracy",
+        x: EPOCH_AXIS,
+        y: {title: "Accuracy (%)", format: (value) => significant(value, 3), exact: (value) => `${value.toFixed(2)} %`},
+        series: pair("soft", "soft", "hard", "hard", inPercent)
+      }),
+      chartPanel({
+        title: "Learning rate",
+        x: EPOCH_AXIS,
+        y: {title: "Learning rate", low: 0, ...plain},
+        series: one("lr", "learning rate")
+      }),
+      chartPanel({
+        title: "Temperature",
+        x: EPOCH_AXIS,
+        y: {title: "T (log scale)", log: true, ...plain},
+        series: one("temperature", "T"),
+        empty: runs.some((run) => run.sal) ? null : "Dense networks only: there is no temperature."
+      }))];
+}
+
+function gapSection(runs) {
+  const withAttention = runs.filter((run) => run.sal);
+  if (withAttention.length === 0) return [note("Dense networks only: soft and hard are the same network.")];
+  return [chartPanel({
+    title: "Soft minus hard test accuracy",
+    x: EPOCH_AXIS,
+    height: 240,
+    y: {
+      title: "Percentage points",
+      low: 0,
+      format: (value) => significant(value, 3),
+      exact: (value) => `${value.toFixed(2)} points`
+    },
+    series: withAttention.map(
+        (run) => ({name: run.name, style: runStyle(runs.indexOf(run)), points: inPercent(column(run, "gap"))}))
+  })];
+}
+
+// --- attention ---
+
+function noAttention(runs) {
+  const trained = runs.filter((run) => run.sal);
+  if (trained.length === 0) return note("Dense networks only: there is no attention to show.");
+  const started = trained.some((run) => run.epochs_done > 0);
+  return note(
+      started ? "These runs have no attention.jsonl: there is no attention on record." :
+                "No epoch is done yet: there is no attention on record.");
+}
+
+const attentive = (runs) => runs.map((run, i) => ({run, i})).filter(({run}) => run.attention !== null);
+
+const runOptions = (choices) => choices.map(({run, i}) => ({value: i, text: run.name}));
+
+function mapsSection(runs) {
+  const choices = attentive(runs);
+  if (choices.length === 0) return [noAttention(runs)];
+  const host = element("div", {});
+  const show = (i) => host.replaceChildren(...mapsOfRun(runs[i].attention));
+  show(choices[0].i);
+  const controls = choices.length > 1 ?
+      element("div", {class: "controls"}, chooser("Run", "maps-run", runOptions(choices), show)) :
+      null;
+  return [controls, host];
+}
+
+function mapsOfRun(attention) {
+  const state = {at: attention.epoch.length - 1, what: "kept", all: false};
+  const grids = element("div", {class: "maps"});
+  const scale = element("div", {});
+  const epochName = element("output", {"for": "maps-epoch"});
+  let maps = [];
+  const update = () => {
+    const top = scaleTop(largestShare(attention, state.what));
+    scale.replaceChildren(scaleLegend(state.what === "kept" ? "Share of kept taps" : "Mean of P", top));
+    epochName.textContent = `${attention.epoch[state.at]}, T = ${significant(attention.temperature[state.at], 3)}`;
+    for (const map of maps) map.update(state, top);
+  };
+  const arrange = () => {
+    maps = chosenLayers(attention.layers.length, state.all).map((layer) => layerMap(attention, layer, state));
+    grids.replaceChildren(...maps.map((map) => map.figure));
+    update();
+  };
+  const controls = element(
+      "div", {class: "controls"}, whatSwitch(state, update),
+      element("label", {}, "Epoch", epochSlider(state, update), epochName),
+      attention.layers.length > 8 ? layersButton(state, attention.layers.length, arrange) : null);
+  arrange();
+  return [controls, scale, grids];
+}
+
+function whatSwitch(state, update) {
+  const options = [{value: "kept", text: "Kept taps"}, {value: "mean_p", text: "Mean of P"}];
+  return radioSwitch("What the cells show", "maps-what", options, (value) => {
+    state.what = value;
+    update();
+  });
+}
+
+function epochSlider(state, update) {
+  const move = (event) => {
+    state.at = Number(event.target.value);
+    update();
+  };
+  return element(
+      "input", {type: "range", id: "maps-epoch", min: 0, max: state.at, value: state.at, step: 1, input: move});
+}
+
+function layersButton(state, count, arrange) {
+  const text = () => (state.all ? "First and last four" : `All ${count} layers`);
+  const toggle = (event) => {
+    state.all = !state.all;
+    event.target.textContent = text();
+    arrange();
+  };
+  return element("button", {type: "button", id: "maps-all", class: "control", click: toggle}, text());
+}
+
+function chosenLayers(count, all) {
+  const every = [...Array(count).keys()];
+  return all || count <= 8 ? every : [...every.slice(0, 4), ...every.slice(-4)];
+}
+
+// Shares per position: counts of kept taps are divided by their sum.
+function shareOf(attention, what, at, layer) {
+  const values = attention[what][at][layer];
+  if (!values) return null;
+  if (what === "mean_p") return values;
+  const sum = values.reduce((total, value) => total + value, 0);
+  return values.map((value) => (sum > 0 ? value / sum : 0));
+}
+
+// Over all layers and epochs, so that neither the slider nor the choice of layers changes the colours.
+function largestShare(attention, what) {
+  attention.largest = attention.largest || {};
+  if (attention.largest[what] === undefined) {
+    let largest = 0;
+    attention.epoch.forEach((_, at) => attention.layers.forEach((_layer, layer) => {
+      for (const value of shareOf(attention, what, at, layer) || []) largest = Math.max(largest, value);
+    }));
+    attention.largest[what] = largest;
+  }
+  return attention.largest[what];
+}
+
+function layerMap(attention, layer, state) {
+  const {name, h, w} = attention.layers[layer];
+  const side = 40;
+  const drawing = shape("svg", {viewBox: `0 0 ${w * side} ${h * side}`, role: "img"});
+  const cells = [];
+  for (let row = 0; row < h; ++row) {
+    for (let at = 0; at < w; ++at) {
+      const text = shape("text", {x: (at + 0.5) * side, y: (row + 0.5) * side});
+      text.style.fontSize = `${(w * side * (w > 5 ? 9 : 11)) / 130}px`;
+      const cell = shape("g", {}, shape("rect", {x: at * side, y: row * side, width: side, height: side}), text);
+      cells.push({cell, text});
+      drawing.append(cell);
+    }
+  }
+  const cursor = shape("rect", {class: "cursor", width: side, height: side, visibility: "hidden"});
+  drawing.append(cursor);
+  readGrid(drawing, cursor, {
+    columns: w,
+    rows: h,
+    cellWidth: side,
+    cellHeight: side,
+    upwards: -1,
+    corner: (i, j) => [i * side, j * side],
+    locate: (x, y) => [Math.floor(x / side), Math.floor(y / side)],
+    describe: (i, j) => describeCell(attention, layer, state, i, j),
+  });
+  const update = (now, top) => {
+    const values = shareOf(attention, now.what, now.at, layer) || [];
+    cells.forEach(({cell, text}, i) => {
+      const known = isNumber(values[i]);
+      cell.setAttribute("class", `cell ${known ? shade(values[i], top) : "h0"}`);
+      text.textContent = w > 7 ? "" : known ? `${Math.round(100 * values[i])}${w > 4 ? "" : "%"}` : "–";
+    });
+    drawing.setAttribute("aria-label", `${name}: ${values.map((value) => percent(value, 0)).join(", ")}`);
+  };
+  return {figure: element("figure", {}, element("figcaption", {}, name), drawing), update};
+}
+
+function describeCell(attention, layer, state, i, j) {
+  const {name, h, w} = attention.layers[layer];
+  const at = j * w + i;
+  const offset = (value, size) => {
+    const d = value - Math.floor(size / 2);
+    return d > 0 ? `+${d}` : `${d}`;
+  };
+  const values = shareOf(attention, state.what, state.at, layer) || [];
+  const rows = [{name: state.what === "kept" ? "share of kept taps" : "mean of P", value: percent(values[at], 1)}];
+  const kept = attention.kept[state.at][layer];
+  if (state.what === "kept" && kept) rows.push({name: "kept taps", value: thousands(kept[at])});
+  return {title: `${name}, shift ${offset(j, h)} down, ${offset(i, w)} right`, rows};
+}
+
+// "All layers" of every run, and each layer; values are "run:layer", layer -1 for all.
+function layerOptions(runs, choices, everything) {
+  const items = ({run, i}) =>
+      [{value: `${i}:-1`, text: everything},
+       ...run.attention.layers.map((layer, at) => ({value: `${i}:${at}`, text: layer.name}))];
+  if (choices.length === 1) return items(choices[0]);
+  return choices.map((choice) => ({text: choice.run.name, group: items(choice)}));
+}
+
+function surenessSection(runs) {
+  const choices = attentive(runs);
+  if (choices.length === 0) return [noAttention(runs)];
+  const host = element("div", {});
+  const show = (value) => {
+    const [i, layer] = value.split(":").map(Number);
+    const {attention, name} = runs[i];
+    const columns = attention.epoch.map((_, at) => (layer < 0 ? attention.mean_max_p[at] : attention.max_p[at][layer]));
+    const top = scaleTop(columns.reduce((largest, values) => Math.max(largest, ...(values || [])), 0));
+    const title = `${layer < 0 ? "All layers" : attention.layers[layer].name}, ${name}`;
+    const chart = element("div", {class: "chart"});
+    host.replaceChildren(element(
+        "div", {class: "panel"}, element("h3", {}, title), chart, scaleLegend("Share of slices", top, top / 4)));
+    requestAnimationFrame(
+        () => drawAtWidth(chart, (width) => strip({title, epochs: attention.epoch, columns, top}, width)));
+  };
+  show(`${choices[0].i}:-1`);
+  return [
+    element(
+        "div", {class: "controls"},
+        chooser("Layers", "sureness-layer", layerOptions(runs, choices, "all layers"), show)),
+    host
+  ];
+}
+
+function agreementSection(runs) {
+  const choices = attentive(runs);
+  if (choices.length === 0) return [noAttention(runs)];
+  const host = element("div", {});
+  const line = (attention, values) => inPercent(attention.epoch.map((epoch, at) => ({x: epoch, y: values(at)})));
+  const show = (value) => {
+    const [chosen, layer] = value.split(":").map(Number);
+    const series = choices.map(({run, i}) => ({
+                                 name: `${run.name}, mean over layers`,
+                                 style: runStyle(i),
+                                 points: line(run.attention, (at) => run.attention.mean_agreement[at])
+                               }));
+    if (layer >= 0) {
+      const {attention, name} = runs[chosen];
+      series.push({
+        name: `${name}, ${attention.layers[layer].name}`,
+        style: {colour: "ink", dashed: true},
+        points: line(attention, (at) => attention.agreement[at][layer])
+      });
+    }
+    host.replaceChildren(chartPanel({
+      title: "Taps kept again",
+      x: EPOCH_AXIS,
+      height: 250,
+      series,
+      empty: "Needs two records of the attention.",
+      y: {
+        title: "Share of kept taps (%)",
+        high: 100,
+        format: (number) => significant(number, 3),
+        exact: (number) => `${number.toFixed(1)} %`
+      }
+    }));
+  };
+  show(`${choices[0].i}:-1`);
+  return [
+    element(
+        "div", {class: "controls"},
+        chooser("Beside the mean", "agreement-layer", layerOptions(runs, choices, "no single layer"), show)),
+    host
+  ];
+}
+
+// --- memory ---
+
+function memorySection(runs, paper) {
+  const curves = [...new Set(paper.map((point) => point.curve))];
+  const paperName = (point) => `${point.curve}${point.width === null ? "" : `, width ${point.width}`} (paper)`;
+  const published =
+      curves.map((curve, i) => ({
+                   name: curve,
+                   style: {...runStyle(i), thin: true},
+                   points: paper.filter((point) => point.curve === curve)
+                               .map((point) => ({x: point.memory, y: point.accuracy, name: paperName(point)}))
+                               .sort((a, b) => a.x - b.x)
+                 }));
+  const ours =
+      runs.map((run) => ({
+                 name: run.name,
+                 named: true,
+                 style: {colour: "ink", marker: "star", line: false},
+                 points: [{x: run.memory, y: isNumber(run.final_hard) ? 100 * run.final_hard : null, name: run.name}]
+               }));
+  const elsewhere = runs.filter((run) => !run.data.startsWith("cifar10:") && run.data !== "cifar10");
+  return [
+    chartPanel({
+      title: "Accuracy against memory",
+      scatter: true,
+      height: 400,
+      series: [...published, ...ours],
+      x: {
+        title: "Memory (32-bit words, log scale)",
+        short: "memory, words",
+        log: true,
+        roomy: true,
+        format: compact,
+        exact: thousands
+      },
+      y: {
+        title: "Test accuracy (%)",
+        short: "accuracy",
+        format: (value) => significant(value, 3),
+        exact: (value) => `${value.toFixed(2)} %`
+      }
+    }),
+    elsewhere.length > 0 ? element(
+                               "p", {class: "note"},
+                               `Not comparable with the paper’s CIFAR-10 points: ${
+                                   elsewhere.map((run) => `${run.name} (${run.data})`).join(", ")}.`) :
+                           null
+  ];
+}

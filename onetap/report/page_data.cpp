@@ -1,0 +1,264 @@
+#include "onetap/report/page_data.h"
+
+#include "onetap/base/version.h"
+#include "onetap/count/count.h"
+#include "onetap/graph/method.h"
+#include "onetap/graph/op.h"
+#include "onetap/report/paper_points.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+
+namespace onetap {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no NaN and no infinity; the page draws nothing for null.
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+Json number(const std::optional<double>& value) {
+  return value ? number(*value) : Json(nullptr);
+}
+
+// Four digits are more than a shade or a percent shows.
+Json share(double value) {
+  return number(std::round(value * 1e4) / 1e4);
+}
+
+Json shares(const std::vector<double>& values) {
+  Json list = Json::array();
+  for (const double value : values) list.push_back(share(value));
+  return list;
+}
+
+// The lines of one epoch: train and test, either of which may be missing.
+struct Epoch {
+  const MetricLine* train = nullptr;
+  const MetricLine* test = nullptr;
+
+  const MetricLine& any() const { return test != nullptr ? *test : *train; }
+};
+
+std::map<int64_t, Epoch> by_epoch(const std::vector<MetricLine>& metrics) {
+  std::map<int64_t, Epoch> epochs;
+  for (const MetricLine& line : metrics) {
+    (line.split == "train" ? epochs[line.epoch].train : epochs[line.epoch].test) = &line;
+  }
+  return epochs;
+}
+
+bool has_attention(const Graph& graph) {
+  const auto& nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.is_sal(); });
+}
+
+Json curves(const std::map<int64_t, Epoch>& epochs, bool attention) {
+  Json columns = {{"epoch", Json::array()},     {"train_loss", Json::array()}, {"test_loss", Json::array()},
+                  {"soft", Json::array()},      {"hard", Json::array()},       {"gap", Json::array()},
+                  {"train_acc", Json::array()}, {"lr", Json::array()},         {"temperature", Json::array()}};
+  for (const auto& [number_of_epoch, epoch] : epochs) {
+    const MetricLine* train = epoch.train;
+    const MetricLine* test = epoch.test;
+    const bool both = test != nullptr && test->acc_hard.has_value();
+    columns["epoch"].push_back(number_of_epoch);
+    columns["train_loss"].push_back(train != nullptr ? number(train->loss) : Json(nullptr));
+    columns["train_acc"].push_back(train != nullptr ? number(train->acc_soft) : Json(nullptr));
+    columns["test_loss"].push_back(test != nullptr ? number(test->loss) : Json(nullptr));
+    columns["soft"].push_back(test != nullptr ? number(test->acc_soft) : Json(nullptr));
+    columns["hard"].push_back(test != nullptr ? number(test->acc_hard) : Json(nullptr));
+    columns["gap"].push_back(both ? number(test->acc_soft - *test->acc_hard) : Json(nullptr));
+    columns["lr"].push_back(number(epoch.any().lr));
+    // A dense network has no use for the temperature that its recipe carries along.
+    columns["temperature"].push_back(attention ? number(epoch.any().temperature) : Json(nullptr));
+  }
+  return columns;
+}
+
+// The layers of all lines by name, in the order they first appear. One line normally has them all.
+struct LayerIndex {
+  std::vector<const LayerAttention*> first;
+  std::unordered_map<std::string, size_t> place;
+
+  explicit LayerIndex(const std::vector<AttentionLine>& lines) {
+    for (const AttentionLine& line : lines) {
+      for (const LayerAttention& layer : line.layers) {
+        if (place.emplace(layer.name, first.size()).second) first.push_back(&layer);
+      }
+    }
+  }
+
+  // The line's layers, each at its place; null where the line has none of that name and kernel.
+  std::vector<const LayerAttention*> sorted(const AttentionLine& line) const {
+    std::vector<const LayerAttention*> layers(first.size(), nullptr);
+    for (const LayerAttention& layer : line.layers) {
+      const size_t at = place.at(layer.name);
+      const bool same_kernel = layer.kernel_h == first[at]->kernel_h && layer.kernel_w == first[at]->kernel_w;
+      if (same_kernel) layers[at] = &layer;
+    }
+    return layers;
+  }
+};
+
+double kept_taps(const LayerAttention& layer) {
+  return static_cast<double>(std::accumulate(layer.kept.begin(), layer.kept.end(), int64_t{0}));
+}
+
+// Over all layers, each weighted by its taps.
+Json mean_agreement(const std::vector<const LayerAttention*>& layers) {
+  double sum = 0, weight = 0;
+  for (const LayerAttention* layer : layers) {
+    if (layer == nullptr || !layer->agreement) continue;
+    sum += *layer->agreement * kept_taps(*layer);
+    weight += kept_taps(*layer);
+  }
+  return weight > 0 ? share(sum / weight) : Json(nullptr);
+}
+
+Json mean_max_p(const std::vector<const LayerAttention*>& layers) {
+  std::vector<double> bins(LayerAttention::kBins, 0.0);
+  double weight = 0;
+  for (const LayerAttention* layer : layers) {
+    if (layer == nullptr) continue;
+    const double taps = kept_taps(*layer);
+    for (size_t i = 0; i < bins.size(); ++i) bins[i] += layer->max_p.at(i) * taps;
+    weight += taps;
+  }
+  if (weight <= 0) return nullptr;
+  for (double& bin : bins) bin /= weight;
+  return shares(bins);
+}
+
+Json attention(const std::vector<AttentionLine>& lines) {
+  const LayerIndex index(lines);
+  if (index.first.empty()) return nullptr;
+  Json object;
+  for (const char* key :
+       {"layers", "epoch", "temperature", "mean_agreement", "mean_max_p", "kept", "mean_p", "max_p", "agreement"}) {
+    object[key] = Json::array();
+  }
+  for (const LayerAttention* layer : index.first) {
+    object["layers"].push_back({{"name", layer->name}, {"h", layer->kernel_h}, {"w", layer->kernel_w}});
+  }
+  for (const AttentionLine& line : lines) {
+    const auto layers = index.sorted(line);
+    Json kept = Json::array(), mean_p = Json::array(), max_p = Json::array(), agreement = Json::array();
+    for (const LayerAttention* layer : layers) {
+      kept.push_back(layer != nullptr ? Json(layer->kept) : Json(nullptr));
+      mean_p.push_back(layer != nullptr ? shares(layer->mean_p) : Json(nullptr));
+      max_p.push_back(layer != nullptr ? shares(layer->max_p) : Json(nullptr));
+      agreement.push_back(layer != nullptr && layer->agreement ? share(*layer->agreement) : Json(nullptr));
+    }
+    object["epoch"].push_back(line.epoch);
+    object["temperature"].push_back(number(line.temperature));
+    object["mean_agreement"].push_back(mean_agreement(layers));
+    object["mean_max_p"].push_back(mean_max_p(layers));
+    object["kept"].push_back(std::move(kept));
+    object["mean_p"].push_back(std::move(mean_p));
+    object["max_p"].push_back(std::move(max_p));
+    object["agreement"].push_back(std::move(agreement));
+  }
+  return object;
+}
+
+// What the network's convolutions are, in a few words: "dense", "sal taps=1 share=1", or the several kinds in use.
+std::string method_summary(const Graph& graph) {
+  std::set<std::string> kinds;
+  for (const Node& node : graph.nodes()) {
+    if (node.is_pruned()) kinds.insert(method_text(node));
+  }
+  if (kinds.empty()) return "dense";
+  std::string summary;
+  for (const std::string& kind : kinds) summary += (summary.empty() ? "" : "; ") + kind;
+  return summary;
+}
+
+Json layer_counts(const Graph& graph, const NetworkCount& count) {
+  Json rows = Json::array();
+  for (size_t i = 0; i < count.layers.size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    const LayerCount& layer = count.layers[i];
+    rows.push_back({{"name", node.name},
+                    {"op", op_info(node.op).name},
+                    {"shape", shape_text(node.shape)},
+                    {"method", method_text(node)},
+                    {"params", layer.params},
+                    {"macs", layer.macs},
+                    {"activations", layer.activations}});
+  }
+  return rows;
+}
+
+Json run_data(const ReportRun& run) {
+  const auto epochs = by_epoch(run.metrics);
+  const MetricLine *last_test = nullptr, *best = nullptr;
+  double wall_s = 0;
+  for (const auto& [ignored, epoch] : epochs) {
+    wall_s = std::max(wall_s, epoch.any().wall_s);
+    if (epoch.test == nullptr) continue;
+    last_test = epoch.test;
+    const bool better = epoch.test->acc_hard && (best == nullptr || *epoch.test->acc_hard > *best->acc_hard);
+    if (better) best = epoch.test;
+  }
+  const NetworkCount count = count_network(run.graph, CountRules::kPaper);
+  Json object;
+  object["label"] = run.label;
+  object["network"] = run.graph.name();
+  object["width"] = run.recipe.width ? Json(*run.recipe.width) : Json(nullptr);
+  object["method"] = method_summary(run.graph);
+  object["sal"] = has_attention(run.graph);
+  object["data"] = run.recipe.data;
+  object["seed"] = run.recipe.seed;
+  object["epochs_done"] = epochs.empty() ? 0 : epochs.rbegin()->first;
+  object["epochs_total"] = run.recipe.epochs;
+  object["final_soft"] = last_test != nullptr ? number(last_test->acc_soft) : Json(nullptr);
+  object["final_hard"] = last_test != nullptr ? number(last_test->acc_hard) : Json(nullptr);
+  object["best_hard"] = best != nullptr ? number(best->acc_hard) : Json(nullptr);
+  object["best_epoch"] = best != nullptr ? Json(best->epoch) : Json(nullptr);
+  object["params"] = count.params;
+  object["macs"] = count.macs;
+  object["activations"] = count.activations;
+  object["memory"] = count.params + count.activations;
+  object["wall_s"] = number(wall_s);
+  object["curves"] = curves(epochs, has_attention(run.graph));
+  object["attention"] = attention(run.attention);
+  object["layers"] = layer_counts(run.graph, count);
+  return object;
+}
+
+Json paper_data() {
+  Json points = Json::array();
+  for (const PaperPoint& point : paper_points()) {
+    points.push_back({{"curve", point.curve},
+                      {"width", point.width ? Json(*point.width) : Json(nullptr)},
+                      {"params", point.params},
+                      {"activations", point.activations},
+                      {"memory", point.memory()},
+                      {"accuracy", point.accuracy}});
+  }
+  return points;
+}
+
+}  // namespace
+
+std::string page_data(const std::vector<ReportRun>& runs) {
+  Json list = Json::array();
+  for (const ReportRun& run : runs) list.push_back(run_data(run));
+  const Json object = {{"version", ONETAP_VERSION}, {"runs", std::move(list)}, {"paper", paper_data()}};
+  // A path need not be UTF-8; what is not shows as a replacement character.
+  const std::string text = object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string safe;
+  safe.reserve(text.size());
+  for (const char c : text) c == '<' ? safe += "\\u003c" : safe += c;
+  return safe;
+}
+
+}  // namespace onetap

@@ -1,0 +1,51 @@
+"""onetap count: the figures of the paper, in every form a person or a program asks for."""
+import csv
+import io
+import json
+
+from support import CommandTest, main
+
+
+class Count(CommandTest):
+    def test_the_papers_network(self):
+        table = self.succeeds("count", "resnet20", "--width", 83, "--method", "sal").stdout
+        for figure in ("981,609.5", "129,276,152", "2,021,974"):
+            self.assertIn(figure, table)
+
+    def test_json_and_csv_agree_with_the_table(self):
+        arguments = ["count", "resnet20", "--width", 83, "--method", "sal", "--classes", 100]
+        network = json.loads(self.succeeds(*arguments, "--json").stdout)
+        self.assertEqual((network["params"], network["macs"], network["activations"]), (1011579.5, 129306032, 2022064))
+        for key in ("params", "macs", "activations"):
+            self.assertEqual(sum(layer[key] for layer in network["layers"]), network[key])
+        rows = list(csv.DictReader(io.StringIO(self.succeeds(*arguments, "--csv").stdout)))
+        self.assertEqual(rows[-1]["layer"], "total")
+        self.assertEqual(float(rows[-1]["params"]), network["params"])
+        self.assertEqual(len(rows), len(network["layers"]) + 1)
+        self.assertEqual([float(row["macs"]) for row in rows[:-1]], [layer["macs"] for layer in network["layers"]])
+
+    def test_plain_rules_and_both_shortcut_countings(self):
+        def count(*more):
+            return json.loads(self.succeeds("count", "resnet20", "--width", 16, "--json", *more).stdout)
+
+        dense = count("--method", "conv")
+        self.assertEqual((dense["params"], dense["activations"]), (272474, 404554))
+        plain = count("--method", "sal", "--rules", "plain")
+        self.assertEqual(plain["params"], 272474 + 1044 * 256)  # as many logits as weights in the pruned layers
+        self.assertEqual(plain["macs"], dense["macs"])
+        self.assertEqual(count("--method", "conv", "--shortcuts", "once")["activations"], 404554 - 768 * 16)
+
+    def test_text_files_and_what_is_wrong(self):
+        text = self.succeeds("nets", "resnet20", "--width", 8, "--share", 4, "--text").stdout
+        net = self.write("my.net", text)
+        self.assertEqual(json.loads(self.succeeds("count", net, "--json").stdout)["params"],
+                         json.loads(self.succeeds("count", "resnet20", "--width", 8, "--share", 4,
+                                                  "--json").stdout)["params"])
+        self.refused(2, "did you mean 'resnet20'", "count", "resnet2")
+        self.refused(2, "NETWORK is required", "count")
+        self.refused(2, "excludes", "count", "resnet20", "--json", "--csv")
+        self.refused(4, "header length", "count", self.write("bad.tap", b"\xff" * 8 + b"{}"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""From a run to a file and back: freeze, eval, count, heatmap, export, --init, sensitivity."""
+import json
+import os
+import re
+import struct
+import subprocess
+
+from support import SMALL, CommandTest, main, onetap
+
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
+DATA = SMALL[SMALL.index("--data") + 1]
+
+
+def read_safetensors(path):
+    """Header and tensors' bytes, by the format's own rules."""
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        data = file.read()
+    metadata = header.pop("__metadata__", {})
+    return metadata, {name: (entry, data[slice(*entry["data_offsets"])]) for name, entry in header.items()}
+
+
+class Freeze(CommandTest):
+    def train(self, *more, out="run"):
+        self.succeeds("train", *SMALL, "--out", self.path(out), *more)
+        return self.path(out)
+
+    def test_the_whole_way(self):
+        run, model = self.train("--share", 2), self.path("model.tap")
+        table = self.succeeds("freeze", run, "-o", model).stdout
+        for word in ("soft", "hard", "folded", "file", "smaller than dense"):
+            self.assertIn(word, table)
+        result = json.loads(self.succeeds("freeze", run, "-o", model, "--json").stdout)
+        stages = {stage["stage"]: stage for stage in result["stages"]}
+        self.assertEqual(list(stages), ["soft", "hard", "folded", "file"])
+        self.assertEqual(stages["hard"]["accuracy"], stages["file"]["accuracy"])
+        self.assertLess(stages["folded"]["relative_difference"], 1e-4)
+        self.assertEqual(stages["file"]["largest_difference"], 0)
+        self.assertEqual(result["file_bytes"], os.path.getsize(model))
+        self.assertLess(result["file_bytes"], result["checkpoint_bytes"])
+
+        # The same accuracy from the file alone, and from the run.
+        rows = json.loads(self.succeeds("eval", run, model, "--data", DATA, "--json").stdout)
+        self.assertEqual([row["form"] for row in rows], ["soft", "hard", "frozen"])
+        self.assertEqual(rows[1]["accuracy"], rows[2]["accuracy"])
+        self.assertAlmostEqual(rows[1]["loss"], rows[2]["loss"], places=4)
+
+        counted = json.loads(self.succeeds("count", model, "--json").stdout)
+        self.assertEqual(counted["file_bytes"], os.path.getsize(model))
+        self.assertGreater(counted["peak_activation_bytes"], 4 * 3 * 32 * 32)
+        predicted = json.loads(self.succeeds("count", run, "--json").stdout)
+        self.assertEqual(predicted["macs"], counted["macs"])
+        self.assertLess(abs(predicted["tap_bytes"] - counted["file_bytes"]), 0.02 * counted["file_bytes"])
+
+        # What is kept at the last epoch is what the file keeps.
+        self.assertEqual(self.succeeds("heatmap", run, "--all").stdout, self.succeeds("heatmap", model, "--all").stdout)
+        self.refused(2, "need a run", "heatmap", model, "--what", "mean-p")
+        self.refused(2, "its network is given", "count", model, "--width", 4)
+        self.refused(2, "expected --data", "eval", model)
+
+    def test_the_python_reader_of_the_examples_opens_it(self):
+        self.succeeds("freeze", self.train(), "-o", self.path("m.tap"))
+        script = os.path.join(EXAMPLES, "read_tap.py")
+        result = subprocess.run(["/usr/bin/python3", script, self.path("m.tap")], text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+        if "No module named 'numpy'" in result.stderr:
+            self.skipTest("no numpy")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        counted = json.loads(self.succeeds("count", self.path("m.tap"), "--json").stdout)
+        kept = int(re.search(r"(\d+) weights kept", result.stdout).group(1))
+        # 3x3 slices of resnet8 w=4: 2 w w + (2 w)(w + 2 w) + (4 w)(2 w + 4 w).
+        self.assertEqual(kept, 2 * 16 + 8 * 12 + 16 * 24)
+        self.assertGreater(counted["params"], kept)
+
+    def test_default_place_half_precision_and_early_checkpoints(self):
+        run = self.train()
+        self.succeeds("freeze", run)
+        whole = os.path.getsize(os.path.join(run, "model.tap"))
+        self.succeeds("freeze", run, "--dtype", "f16", "-o", self.path("half.tap"), "--images", 10)
+        self.assertLess(os.path.getsize(self.path("half.tap")), whole)
+        metadata, tensors = read_safetensors(self.path("half.tap"))
+        self.assertEqual(metadata["format"], "onetap-tap")
+        self.assertEqual(tensors["conv1.weight"][0]["dtype"], "F16")
+        self.assertEqual(tensors["layer1.0.conv1.positions"][0]["dtype"], "U8")
+        self.succeeds("eval", self.path("half.tap"), "--data", DATA)
+        self.refused(4, "no checkpoint of step 5", "freeze", run, "--checkpoint", 5)
+
+    def test_a_dense_run_goes_through_the_same_door(self):
+        run = self.train("--method", "conv")
+        result = json.loads(self.succeeds("freeze", run, "-o", self.path("dense.tap"), "--json").stdout)
+        self.assertEqual([stage["stage"] for stage in result["stages"]], ["dense", "folded", "file"])
+        self.refused(4, "dense network", "heatmap", self.path("dense.tap"))
+        self.refused(4, "got a dense one", "sensitivity", run)
+
+    def test_damage_is_refused(self):
+        run = self.train()
+        self.succeeds("freeze", run)
+        with open(os.path.join(run, "model.tap"), "rb") as file:
+            data = file.read()
+        bad = self.write("bad.tap", data[:-1])
+        for verb in (["count", bad], ["eval", bad, "--data", DATA], ["heatmap", bad]):
+            self.refused(4, "bad.tap", *verb)
+        self.refused(4, "expected a run directory", "freeze", self.path("nothing"))
+        result = onetap("freeze", run, "-o", "/nonexistent/place/m.tap")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("[file]", result.stderr)
+        self.assertEqual([name for name in os.listdir(run) if "unchecked" in name], [])
+
+    def test_weights_go_out_and_come_back(self):
+        run, weights = self.train(), self.path("w.safetensors")
+        self.assertEqual(self.succeeds("export", run, "--to", "safetensors", "-o", weights).stdout, weights + "\n")
+        _, tensors = read_safetensors(weights)
+        self.assertNotIn("layer1.0.conv1.attention", tensors)
+        entry, data = tensors["layer1.0.conv1.weight"]
+        values = struct.unpack(f"<{len(data) // 4}f", data)
+        self.assertEqual(sum(value != 0 for value in values), 16)  # one of nine in each of 4x4 slices
+        # A dense network that starts from them and does not move is the hard network.
+        self.train("--method", "conv", "--init", weights, "--lr", 0, "--epochs", 1, "--momentum", 0, out="again")
+        hard = json.loads(self.succeeds("eval", run, "--json").stdout)[1]
+        self.assertIn("layer1.0.bn1.running_mean", tensors)
+        self.succeeds("export", self.path("again"), "--to", "safetensors", "-o", self.path("again.safetensors"))
+        _, again = read_safetensors(self.path("again.safetensors"))
+        self.assertEqual(again["layer1.0.conv1.weight"][1], data)
+        self.assertEqual(hard["form"], "hard")
+        self.refused(4, "expected shape", "train", *SMALL, "--width", 5, "--init", weights, "--out", self.path("no"))
+        self.assertFalse(os.path.exists(self.path("no")))
+        self.refused(4, "cannot open", "train", *SMALL, "--init", self.path("none"), "--out", self.path("no"))
+        # A frozen file gives folded weights.
+        self.succeeds("freeze", run)
+        self.succeeds("export", os.path.join(run, "model.tap"), "--to", "safetensors", "-o", self.path("d.safetensors"))
+        _, folded = read_safetensors(self.path("d.safetensors"))
+        self.assertEqual(folded["layer1.0.conv1.weight"][0]["shape"], [4, 4, 3, 3])
+        self.assertIn("layer1.0.conv1.bias", folded)
+
+    def test_sensitivity(self):
+        run = self.train("--t1", 1)
+        table = self.succeeds("sensitivity", run).stdout
+        self.assertIn("layer3.0.conv2", table)
+        result = json.loads(self.succeeds("sensitivity", run, "--json", "--sort", "cost").stdout)
+        self.assertEqual(len(result["layers"]), 6)
+        costs = [layer["cost"] for layer in result["layers"]]
+        self.assertEqual(costs, sorted(costs, reverse=True))
+        self.assertEqual(result["images"], 40)
+
+
+if __name__ == "__main__":
+    main()

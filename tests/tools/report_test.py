@@ -1,0 +1,256 @@
+"""onetap report: the verb, and its page in a headless Chromium."""
+import json
+import os
+import re
+import shutil
+import tempfile
+import unittest
+
+import browser
+from fake_runs import make_run
+from support import CommandTest, main
+
+HOSTILE = "a</script><script>document.title='broken'<b>"
+
+
+class Verb(CommandTest):
+    def test_one_run_gets_its_page_inside(self):
+        run = make_run(self.path("run"), epochs=3)
+        result = self.succeeds("report", run)
+        self.assertEqual(result.stdout, os.path.join(run, "report.html") + "\n")
+        self.assertEqual(result.stderr, "")
+        self.assertIn("<!DOCTYPE html>", self.page(os.path.join(run, "report.html")))
+
+    def test_several_runs_get_one_page_here(self):
+        runs = [make_run(self.path("a"), epochs=2), make_run(self.path("b"), method="conv", epochs=0)]
+        self.assertEqual(self.succeeds("report", *runs, cwd=self.dir).stdout, "report.html\n")
+        data = re.search(r'id="data">(.*?)</script>', self.page(self.path("report.html")), re.S).group(1)
+        self.assertEqual([run["label"] for run in json.loads(data)["runs"]], runs)
+        other = self.path("other.html")
+        self.assertEqual(self.succeeds("report", *runs, "-o", other).stdout, other + "\n")
+        self.assertTrue(os.path.exists(other))
+
+    def test_refuses_what_is_no_run_and_leaves_nothing_behind(self):
+        run = make_run(self.path("run"), epochs=1)
+        self.refused(2, "RUN is required", "report")
+        self.refused(4, "expected a run directory", "report", self.path("missing"))
+        self.refused(4, "expected a run directory", "report", run, self.dir, "-o", self.path("x.html"))
+        self.write("run/attention.jsonl", '{"epoch": 1}\n')
+        self.refused(4, "not a line of attention", "report", run, "-o", self.path("x.html"))
+        self.assertEqual(os.listdir(self.dir), ["run"])
+
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        run = make_run(self.path("run"), epochs=1)
+        self.refused(1, "cannot", "report", run, "-o", self.path("no/such/folder/x.html"))
+
+    def page(self, path):
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+
+
+@unittest.skipUnless(browser.available(), "no chromium")
+class Page(CommandTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.profile = tempfile.mkdtemp(prefix="onetap-browser-")
+        cls.addClassCleanup(shutil.rmtree, cls.profile, ignore_errors=True)
+        cls.browser = browser.Browser(cls.profile)
+        cls.addClassCleanup(cls.browser.close)
+
+    def open(self, *runs):
+        path = self.path("page.html")
+        self.succeeds("report", *runs, "-o", path)
+        self.browser.media()
+        self.browser.resize(1280, 900)
+        self.browser.open(path)
+        self.browser.settle()
+
+    def tearDown(self):
+        self.assertEqual(self.browser.console(), [])
+
+    def script(self, code, *arguments):
+        return self.browser.script(code, *arguments)
+
+    def count(self, selector):
+        return self.script("document.querySelectorAll(arguments[0]).length", selector)
+
+    def texts(self, selector):
+        return self.script("[...document.querySelectorAll(arguments[0])].map((one) => one.textContent)", selector)
+
+    def assert_fits(self, width):
+        self.browser.resize(width, 740)
+        self.assertLessEqual(self.script("document.documentElement.scrollWidth"), width)
+        # Charts are drawn for the width they have, not scaled.
+        for have, drawn in self.script("[...document.querySelectorAll('.chart svg')].map((one) => "
+                                       "[one.getBoundingClientRect().width, one.viewBox.baseVal.width])"):
+            self.assertAlmostEqual(have, drawn, delta=1.5)
+
+    def background(self):
+        colour = self.script("getComputedStyle(document.body).backgroundColor")
+        return sum(int(part) for part in re.findall(r"\d+", colour)[:3])
+
+    def test_sections_have_headings_and_charts(self):
+        self.open(make_run(self.path("sal")), make_run(self.path("dense"), method="conv", seed=2))
+        self.assertEqual(self.texts("section h2"), [
+            "Summary", "Learning curves", "Soft-versus-hard gap", "Which taps are kept", "How sure the attention is",
+            "Tap agreement between epochs", "Accuracy against memory", "Counts by layer"])
+        self.assertEqual(self.count("#curves .chart svg"), 4)
+        self.assertEqual(self.count("#curves .chart svg path.curve"), 2 * 4 + 2 + 1)
+        for section in ("gap", "sureness", "agreement", "memory"):
+            self.assertEqual(self.count(f"#{section} .chart svg"), 1, section)
+        self.assertEqual(self.count("#memory .chart .star"), 2)
+        rows = self.texts("#summary tbody tr")
+        self.assertIn("40 / 40", rows[0])
+        self.assertIn("38,618", rows[0])
+        self.assertIn("272,474", rows[1])
+        self.assertIn("dense", rows[1])
+
+    def test_curves_of_several_runs_differ_without_colour(self):
+        self.open(*(make_run(self.path(name), epochs=3, seed=i) for i, name in enumerate("abc")))
+        marks = ("[...document.querySelectorAll('#gap .legend li svg')]"
+                 ".map((one) => one.lastChild.tagName + one.lastChild.getAttribute('d'))")
+        self.assertEqual(len(set(self.script(marks))), 3)
+        self.assertEqual(self.count("#curves .panel:first-child .chart .curve.dashed"), 3)
+
+    def test_heat_maps_follow_their_controls(self):
+        self.open(make_run(self.path("sal")))
+        self.assertEqual(self.count("#maps figure"), 8)
+        first = self.texts("#maps figure:first-child text")
+        self.assertEqual(len(first), 9)
+        self.assertTrue(all(re.fullmatch(r"\d+%", text) for text in first), first)
+        self.assertAlmostEqual(sum(int(text[:-1]) for text in first), 100, delta=5)
+        scale = self.texts("#maps .scale")
+
+        self.browser.click("#maps-all")
+        self.assertEqual(self.count("#maps figure"), 18)
+        self.assertEqual(self.texts("#maps .scale"), scale)
+        self.browser.click("#maps-all")
+        self.assertEqual(self.count("#maps figure"), 8)
+
+        self.assertIn("40, T = 0.02", self.texts("#maps output"))
+        self.script("(() => { const slider = document.getElementById('maps-epoch'); slider.value = 0;"
+                    "slider.dispatchEvent(new Event('input')); })()")
+        self.assertTrue(self.texts("#maps output")[0].startswith("1, T = "))
+        early = self.texts("#maps figure:first-child text")
+        self.assertNotEqual(early, first)
+        self.assertEqual(self.texts("#maps .scale"), scale, "one scale for all epochs")
+
+        self.browser.click("#maps input[value=mean_p] + span")
+        self.assertIn("Mean of P", self.texts("#maps .scale")[0])
+        self.browser.hover("#maps figure:first-child svg")
+        self.assertRegex(self.browser.text("#tip"), r"layer1\.0\.conv1, shift 0 down, 0 right.*mean of P.*\d %")
+
+    def test_layers_and_runs_can_be_chosen(self):
+        runs = [make_run(self.path("one")), make_run(self.path("two"), width=8, epochs=5, seed=7)]
+        self.open(*runs)
+        self.choose("#maps-run", "1")
+        self.assertIn("5, T = ", self.texts("#maps output")[0])
+        self.choose("#sureness-layer", "1:3")
+        self.assertEqual(self.texts("#sureness h3"), ["layer1.1.conv2, two"])
+        before = self.count("#agreement .chart .curve")
+        self.choose("#agreement-layer", "0:2")
+        self.assertEqual(self.count("#agreement .chart .curve"), before + 1)
+        self.choose("#layers-run", "1")
+        self.assertIn("216", self.texts("#layers tbody tr:nth-child(2)")[0])
+
+    def choose(self, selector, value):
+        self.script("(() => { const select = document.querySelector(arguments[0]); select.value = arguments[1];"
+                    "select.dispatchEvent(new Event('change')); })()", selector, value)
+        self.browser.settle()
+
+    def test_values_are_read_by_mouse_and_by_keyboard(self):
+        self.open(make_run(self.path("sal")))
+        self.browser.hover("#curves .panel:nth-child(2) svg[role=img]")
+        self.assertRegex(self.browser.text("#tip"), r"Epoch \d+soft\d+\.\d\d %hard\d+\.\d\d %")
+        self.browser.hover("#memory svg[role=img]")
+        self.assertRegex(self.browser.text("#tip"), r"accuracy\d+\.\d\d %memory, words[\d,]+")
+        self.browser.hover("h1")
+        self.assertTrue(self.script("document.getElementById('tip').hidden"))
+        for selector, words in (("#gap .chart svg", r"Epoch 39: sal .* points"),
+                                ("#sureness .chart svg", r"Epoch 39: max P 0.95 to 1.00 "),
+                                ("#maps figure svg", r"layer1.0.conv1, shift \+1 down, 0 right: ")):
+            self.script("document.querySelector(arguments[0]).focus()", selector)
+            self.browser.type(selector, "\ue014\ue012")  # right, left
+            self.assertRegex(self.browser.text("#spoken"), words)
+
+    def test_layer_table_sorts_and_filters(self):
+        self.open(make_run(self.path("sal")))
+        names = "#layers tbody td:nth-child(2)"
+        self.assertEqual(self.texts(names)[:2], ["input", "conv1"])
+        self.browser.click("#layers th:nth-child(6) button")
+        self.assertEqual(self.count("#layers th:nth-child(6)[aria-sort=descending]"), 1)
+        params = [float((text or "0").replace(",", "")) for text in self.texts("#layers tbody td:nth-child(6)")]
+        self.assertEqual(params, sorted(params, reverse=True))
+        self.browser.click("#layers th:nth-child(6) button")
+        self.assertEqual(self.texts("#layers tbody td:nth-child(6)")[-1], "4,608")
+        self.browser.type("#layers-filter", "DOWNSAMPLE.0")
+        self.assertEqual(self.texts(names), ["layer2.0.downsample.0", "layer3.0.downsample.0"])
+        self.assertIn("2 of 73 nodes", self.texts("#layers .controls")[0])
+        self.assertIn("2,560", self.texts("#layers tfoot")[0])  # 16 x 32 + 32 x 64
+
+    def test_theme_follows_the_system_until_it_is_chosen(self):
+        self.open(make_run(self.path("sal"), epochs=3))
+        light = self.background()
+        self.browser.media({"prefers-color-scheme": "dark"})
+        dark = self.background()
+        self.assertGreater(light, 600)
+        self.assertLess(dark, 150)
+        self.browser.click("#theme")
+        self.assertEqual(self.background(), light)
+        self.browser.click("#theme")
+        self.assertEqual(self.background(), dark)
+        self.browser.media(kind="print")
+        self.assertEqual(self.background(), light, "paper is light")
+        self.assertEqual(self.script("getComputedStyle(document.querySelector('.contents')).display"), "none")
+        self.browser.media()
+
+    def test_fits_a_phone(self):
+        long_name = "a-run-with-a-name-that-is-much-too-long-for-the-screen-of-a-phone-" * 2
+        self.open(make_run(self.path("sal")), make_run(self.path(long_name), method="conv"))
+        for width in (360, 768, 1600):
+            self.assert_fits(width)
+
+    def test_large_network(self):
+        self.open(make_run(self.path("deep"), arch="resnet110", epochs=60, total=60))
+        self.browser.click("#maps-all")
+        self.assertEqual(self.count("#maps figure"), 108)
+        self.assertGreater(self.count("#layers tbody tr"), 330)
+        box = self.script("(() => { const box = document.querySelector('#layers .scroll');"
+                          "return [box.clientHeight, box.scrollHeight]; })()")
+        self.assertLess(box[0], 600)
+        self.assertGreater(box[1], 5000)
+        self.assert_fits(360)
+
+    def test_sections_without_data_say_so(self):
+        self.open(make_run(self.path("dense"), method="conv"))
+        for section in ("gap", "maps", "sureness", "agreement"):
+            self.assertIn("Dense networks only", self.texts(f"#{section} .note")[0])
+            self.assertEqual(self.count(f"#{section} svg"), 0)
+        self.open(make_run(self.path("new"), epochs=0))
+        self.assertIn("No epoch is done yet", self.texts("#maps .note")[0])
+        self.assertEqual(self.count("#curves .chart svg"), 0)
+        self.assertIn("0 / 40", self.texts("#summary tbody tr")[0])
+        self.assert_fits(360)
+        for epochs in (3, 2, 1):
+            self.open(make_run(self.path(f"short{epochs}"), epochs=epochs))
+        self.assertEqual(self.count("#curves .chart svg"), 4)
+        self.assertIn("Needs two records", self.texts("#agreement .note")[0])
+
+    def test_hostile_names_are_shown_as_they_are(self):
+        run = make_run(self.path("run"), epochs=2)
+        attention = self.path("run", "attention.jsonl")
+        with open(attention) as file:
+            text = file.read()
+        self.write("run/attention.jsonl", text.replace("layer1.0.conv1", HOSTILE))
+        hostile = self.path(HOSTILE.replace("/", "%"))
+        os.rename(run, hostile)
+        self.open(hostile)
+        self.assertNotEqual(self.script("document.title"), "broken")
+        self.assertEqual(self.texts("#maps figcaption")[0], HOSTILE)
+        self.assertEqual(self.count("main b"), 0)
+
+
+if __name__ == "__main__":
+    if not browser.available():
+        print("skipped: no chromium")
+    main()
