@@ -7,10 +7,16 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <thread>
 
 namespace onetap {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
 
 double Predictions::accuracy() const {
   int64_t right = 0;
@@ -33,6 +39,7 @@ double Predictions::loss() const {
   return sum / static_cast<double>(std::max<int64_t>(1, images()));
 }
 
+// A value that is no number on one side is as different as can be.
 OutputDifference compare_outputs(const Predictions& a, const Predictions& b) {
   if (a.outputs.size() != b.outputs.size()) {
     fail("[score] expected as many outputs to compare, got {} and {}", a.outputs.size(), b.outputs.size());
@@ -40,8 +47,7 @@ OutputDifference compare_outputs(const Predictions& a, const Predictions& b) {
   OutputDifference difference;
   for (size_t i = 0; i < a.outputs.size(); ++i) {
     const double gap = std::abs(static_cast<double>(a.outputs[i]) - b.outputs[i]);
-    // Written so that a NaN counts as a difference.
-    if (!(gap <= difference.largest)) difference.largest = gap;
+    difference.largest = std::max(difference.largest, std::isnan(gap) ? kInfinity : gap);
     difference.scale = std::max(difference.scale, std::abs(static_cast<double>(a.outputs[i])));
   }
   return difference;

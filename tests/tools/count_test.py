@@ -41,7 +41,7 @@ class Count(CommandTest):
         self.assertEqual(json.loads(self.succeeds("count", net, "--json").stdout)["params"],
                          json.loads(self.succeeds("count", "resnet20", "--width", 8, "--share", 4,
                                                   "--json").stdout)["params"])
-        self.refused(2, "did you mean 'resnet20'", "count", "resnet2")
+        self.refused(2, "did you mean 'resnet20'", "count", "resnett20")
         self.refused(2, "NETWORK is required", "count")
         self.refused(2, "excludes", "count", "resnet20", "--json", "--csv")
         self.refused(4, "header length", "count", self.write("bad.tap", b"\xff" * 8 + b"{}"))

@@ -156,7 +156,7 @@ class Choices(HeatmapTest):
 class Errors(HeatmapTest):
     def test_usage(self):
         run = self.usual_run()
-        self.refused(2, "RUN is required", "heatmap")
+        self.refused(2, "SOURCE is required", "heatmap")
         self.refused(2, "ending in .svg, .png or .csv", "heatmap", run, "-o", self.path("heat.pdf"))
         self.refused(2, "--what", "heatmap", run, "--what", "nonsense")
         self.refused(4, "expected at least 8 bytes, got 1", "heatmap", self.write("model.bin", b"x"))

@@ -13,7 +13,7 @@ void export_run(const ExportArguments& options) {
   nn::GraphModule module(files.read_graph());
   CheckpointFolder::load(CheckpointFolder(files.checkpoints()).find(options.checkpoint), module);
   const nn::ModeGuard hard(module, nn::AttentionMode::kHard);
-  for (const auto& sal : module->sal_layers()) sal.layer->weight.copy_(sal.layer->masked_weight());
+  for (const auto& sal : module->sal_layers()) sal.layer->weight.masked_fill_(sal.layer->mask() == 0, 0.0);
   nn::NamedTensors tensors;
   for (auto& [name, tensor] : nn::state_of(*module)) {
     const std::string last = name.substr(name.rfind('.') + 1);
