@@ -7,7 +7,7 @@
 
 namespace onetap {
 
-struct Box {
+struct Rectangle {
   double x = 0, y = 0, width = 0, height = 0;
 };
 
@@ -31,7 +31,7 @@ class Canvas {
   virtual ~Canvas() = default;
 
   // `tooltip` is shown where a canvas can, when a pointer rests on the rectangle.
-  virtual void rectangle(const Box& box, Rgb fill, std::string_view tooltip = {}) = 0;
+  virtual void rectangle(const Rectangle& box, Rgb fill, std::string_view tooltip = {}) = 0;
   virtual void line(double x1, double y1, double x2, double y2, Rgb colour) = 0;
   virtual void text(double x, double baseline, std::string_view utf8, const TextStyle& style) = 0;
 };

@@ -209,9 +209,9 @@ void HeatmapLayout::draw_cell(Canvas& canvas, const Map& map, int64_t row, int64
   const PositionShares& layer = *map.layer;
   const auto position = static_cast<size_t>(row * layer.kernel_w + column);
   const double share = layer.share[position];
-  const Box box = {map.x + axis_ + 1 + map.cell * static_cast<double>(column),
-                   map.y + kNameHeight + kOffsetHeight + 1 + map.cell * static_cast<double>(row), map.cell - 1,
-                   map.cell - 1};
+  const Rectangle box = {map.x + axis_ + 1 + map.cell * static_cast<double>(column),
+                         map.y + kNameHeight + kOffsetHeight + 1 + map.cell * static_cast<double>(row), map.cell - 1,
+                         map.cell - 1};
   std::string tooltip = fmt::format("{}, row {}, column {} (dy {}, dx {}): {:.2f} %", layer.layer, row, column,
                                     row - layer.kernel_h / 2, column - layer.kernel_w / 2, 100 * share);
   if (!layer.kept.empty()) tooltip += fmt::format(", {} kept", layer.kept[position]);

@@ -44,7 +44,7 @@ void RasterCanvas::fill(int64_t left, int64_t top, int64_t right, int64_t bottom
   }
 }
 
-void RasterCanvas::rectangle(const Box& box, Rgb colour, std::string_view /*tooltip*/) {
+void RasterCanvas::rectangle(const Rectangle& box, Rgb colour, std::string_view /*tooltip*/) {
   fill(pixel(box.x), pixel(box.y), pixel(box.x + box.width), pixel(box.y + box.height), colour);
 }
 

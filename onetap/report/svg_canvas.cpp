@@ -8,7 +8,7 @@ namespace onetap {
 namespace {
 
 // Two decimals at most, none where they would be zeros.
-std::string number(double value) {
+std::string decimal(double value) {
   std::string text = fmt::format("{:.2f}", value);
   text.erase(text.find_last_not_of('0') + 1);
   if (text.back() == '.') text.pop_back();
@@ -51,17 +51,17 @@ std::string escape_xml(std::string_view utf8) {
 SvgCanvas::SvgCanvas(double width, double height, std::string_view title)
     : svg_(fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{0}\" height=\"{1}\" "
                        "viewBox=\"0 0 {0} {1}\" font-family=\"system-ui, sans-serif\">\n<title>{2}</title>\n",
-                       number(width), number(height), escape_xml(title))) {}
+                       decimal(width), decimal(height), escape_xml(title))) {}
 
-void SvgCanvas::rectangle(const Box& box, Rgb fill, std::string_view tooltip) {
+void SvgCanvas::rectangle(const Rectangle& box, Rgb fill, std::string_view tooltip) {
   svg_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" shape-rendering=\"crispEdges\"",
-                      number(box.x), number(box.y), number(box.width), number(box.height), hex(fill));
+                      decimal(box.x), decimal(box.y), decimal(box.width), decimal(box.height), hex(fill));
   svg_ += tooltip.empty() ? "/>\n" : fmt::format("><title>{}</title></rect>\n", escape_xml(tooltip));
 }
 
 void SvgCanvas::line(double x1, double y1, double x2, double y2, Rgb colour) {
-  svg_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\"/>\n", number(x1), number(y1),
-                      number(x2), number(y2), hex(colour));
+  svg_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\"/>\n", decimal(x1), decimal(y1),
+                      decimal(x2), decimal(y2), hex(colour));
 }
 
 void SvgCanvas::text(double x, double baseline, std::string_view utf8, const TextStyle& style) {
@@ -70,7 +70,7 @@ void SvgCanvas::text(double x, double baseline, std::string_view utf8, const Tex
                                                                   : "";
   // The pointer looks through the label at the cell, which has the tooltip.
   svg_ += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"{}\"{}{} fill=\"{}\" pointer-events=\"none\">{}</text>\n",
-                      number(x), number(baseline), number(style.size), anchor,
+                      decimal(x), decimal(baseline), decimal(style.size), anchor,
                       style.bold ? " font-weight=\"bold\"" : "", hex(style.colour), escape_xml(utf8));
 }
 

@@ -14,7 +14,7 @@ class SvgCanvas : public Canvas {
  public:
   SvgCanvas(double width, double height, std::string_view title);
 
-  void rectangle(const Box& box, Rgb fill, std::string_view tooltip = {}) override;
+  void rectangle(const Rectangle& box, Rgb fill, std::string_view tooltip = {}) override;
   void line(double x1, double y1, double x2, double y2, Rgb colour) override;
   void text(double x, double baseline, std::string_view utf8, const TextStyle& style) override;
 

@@ -28,7 +28,7 @@ bool is_small(const TapNet& net) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::accepts([&] {
-    const TapNet net = parse_tap(fuzz::text_of(data, size), "fuzz");
+    const TapNet net = parse_tap(std::string(fuzz::text_of(data, size)), "fuzz");
     const std::string again = tap_bytes(net);
     fuzz::require(tap_bytes(parse_tap(again, "again")) == again);
     if (!is_small(net)) return;

@@ -41,8 +41,8 @@ AttentionLine all_centre(int64_t side) {
 
 // A canvas that remembers what was drawn.
 struct Drawing : Canvas {
-  struct Rectangle {
-    Box box;
+  struct Cell {
+    Rectangle box;
     Rgb fill;
     std::string tooltip;
   };
@@ -51,10 +51,10 @@ struct Drawing : Canvas {
     std::string text;
     Rgb colour;
   };
-  std::vector<Rectangle> rectangles;
+  std::vector<Cell> rectangles;
   std::vector<Text> texts;
 
-  void rectangle(const Box& box, Rgb fill, std::string_view tooltip) override {
+  void rectangle(const Rectangle& box, Rgb fill, std::string_view tooltip) override {
     rectangles.push_back({box, fill, std::string(tooltip)});
   }
   void line(double, double, double, double, Rgb) override {}
@@ -67,9 +67,9 @@ struct Drawing : Canvas {
     texts.push_back({x - part * width, x + (1 - part) * width, baseline, style.size, std::string(utf8), style.colour});
   }
 
-  std::vector<Rectangle> cells() const {
-    std::vector<Rectangle> list;
-    for (const Rectangle& rectangle : rectangles) {
+  std::vector<Cell> cells() const {
+    std::vector<Cell> list;
+    for (const Cell& rectangle : rectangles) {
       if (!rectangle.tooltip.empty()) list.push_back(rectangle);
     }
     return list;
@@ -88,11 +88,11 @@ Drawn draw(const std::vector<PositionShares>& layers, const HeatmapOptions& opti
   return drawn;
 }
 
-bool overlap(const Box& a, const Box& b) {
+bool overlap(const Rectangle& a, const Rectangle& b) {
   return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
 }
 
-bool inside(const Box& inner, const Box& outer) {
+bool inside(const Rectangle& inner, const Rectangle& outer) {
   return inner.x >= outer.x && inner.y >= outer.y && inner.x + inner.width <= outer.x + outer.width &&
          inner.y + inner.height <= outer.y + outer.height;
 }
@@ -124,7 +124,7 @@ void expect_tidy(const Drawn& drawn) {
     }
   }
   for (const auto& text : texts) {
-    const Box box = {text.left, text.baseline - 0.7 * text.size, text.right - text.left, 0.7 * text.size};
+    const Rectangle box = {text.left, text.baseline - 0.7 * text.size, text.right - text.left, 0.7 * text.size};
     constexpr double kTallestCell = 40;
     auto cell =
         std::partition_point(cells.begin(), cells.end(), [&](const auto& c) { return c.box.y + kTallestCell < box.y; });
