@@ -21,7 +21,7 @@ endif()
 
 foreach(folder ${onetap_folders})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/onetap/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/onetap
-          FILES_MATCHING PATTERN "*.h" PATTERN fail.h EXCLUDE)
+          FILES_MATCHING PATTERN "*.h" PATTERN fail.h EXCLUDE PATTERN base/json.h EXCLUDE)
 endforeach()
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/onetapConfig.cmake.in

@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
+#include "onetap/base/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -120,7 +121,7 @@ std::string front_of(std::vector<TensorView>& tensors, const Metadata& metadata)
         {"dtype", dtype_name(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump();
+  std::string text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   std::string front;
   for (size_t i = 0; i < 8; ++i) front += static_cast<char>(static_cast<uint8_t>(uint64_t{text.size()} >> (8 * i)));

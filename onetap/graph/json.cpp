@@ -1,6 +1,7 @@
 #include "onetap/graph/json.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/graph/attributes.h"
 #include "onetap/graph/op.h"
@@ -66,11 +67,11 @@ std::string graph_json(const Graph& graph) {
     for (const auto& [key, text] : attribute_texts(node)) object[key] = attribute_value(key, text);
     nodes.push_back(std::move(object));
   }
-  return Json({{"name", graph.name()}, {"nodes", std::move(nodes)}, {"output", graph.output()}}).dump();
+  return json_text(Json({{"name", graph.name()}, {"nodes", std::move(nodes)}, {"output", graph.output()}}));
 }
 
 Graph parse_graph_json(std::string_view text, std::string_view label) {
-  const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json object = parse_json(text);
   size_t count = 0;
   try {
     Graph graph(object.at("name").get<std::string>());

@@ -1,6 +1,7 @@
 #include "onetap/journal/attention_log.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/json.h"
 #include "onetap/base/text.h"
 
 #include <nlohmann/json.hpp>
@@ -67,11 +68,11 @@ std::string AttentionLine::json() const {
     list.push_back(std::move(item));
   }
   object["layers"] = std::move(list);
-  return object.dump();
+  return json_text(object);
 }
 
 AttentionLine AttentionLine::parse(std::string_view text, std::string_view label) {
-  const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json object = parse_json(text);
   try {
     AttentionLine line;
     object.at("step").get_to(line.step);

@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
+#include "onetap/base/json.h"
 #include "onetap/base/text.h"
 
 #include <nlohmann/json.hpp>
@@ -20,11 +21,11 @@ std::string MetricLine::json() const {
   line["temperature"] = temperature;
   line["img_per_s"] = img_per_s;
   line["wall_s"] = wall_s;
-  return line.dump();
+  return json_text(line);
 }
 
 MetricLine MetricLine::parse(std::string_view text, std::string_view label) {
-  const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json object = parse_json(text);
   try {
     MetricLine line;
     object.at("step").get_to(line.step);

@@ -1,6 +1,7 @@
 #include "onetap/journal/run_state.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -25,11 +26,11 @@ std::string RunState::json() const {
   object["attention_bytes"] = attention_bytes;
   object["best_accuracy"] = best_accuracy;
   object["best_step"] = best_step;
-  return object.dump(2) + '\n';
+  return json_text(object, 2) + '\n';
 }
 
 RunState RunState::parse(const std::string& text, const std::string& label) {
-  const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json object = parse_json(text);
   try {
     const int format = object.at("format").get<int>();
     if (format != kFormat) {

@@ -1,5 +1,6 @@
 #include "onetap/report/page_data.h"
 
+#include "onetap/base/json.h"
 #include "onetap/base/version.h"
 #include "onetap/count/count.h"
 #include "onetap/graph/method.h"
@@ -253,8 +254,7 @@ std::string page_data(const std::vector<ReportRun>& runs) {
   Json list = Json::array();
   for (const ReportRun& run : runs) list.push_back(run_data(run));
   const Json object = {{"version", ONETAP_VERSION}, {"runs", std::move(list)}, {"paper", paper_data()}};
-  // A path need not be UTF-8; what is not shows as a replacement character.
-  const std::string text = object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json_text(object);
   std::string safe;
   safe.reserve(text.size());
   for (const char c : text) c == '<' ? safe += "\\u003c" : safe += c;

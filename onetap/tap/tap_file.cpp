@@ -3,6 +3,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/half.h"
+#include "onetap/base/json.h"
 #include "onetap/base/safetensors.h"
 #include "onetap/base/text.h"
 #include "onetap/graph/json.h"
@@ -49,7 +50,7 @@ Metadata metadata_of(const TapNet& net) {
                        {"graph", graph_json(net.graph)},
                        {"mean", fmt::format("[{}]", fmt::join(net.pixels.mean, ","))},
                        {"sd", fmt::format("[{}]", fmt::join(net.pixels.sd, ","))}};
-  if (!net.classes.empty()) metadata["classes"] = nlohmann::json(net.classes).dump();
+  if (!net.classes.empty()) metadata["classes"] = json_text(nlohmann::json(net.classes));
   for (const auto& [key, value] : net.facts) metadata[kFactPrefix + key] = value;
   return metadata;
 }
@@ -122,7 +123,7 @@ class Reader {
   }
 
   std::array<float, 3> scale(const char* key) const {
-    const auto list = nlohmann::json::parse(text(key), nullptr, /*allow_exceptions=*/false);
+    const auto list = parse_json(text(key));
     if (!list.is_array() || list.size() != 3 || !list[0].is_number() || !list[1].is_number() || !list[2].is_number()) {
       fail_data("[tap] expected three numbers in '{}', got '{}' ({})", key, text(key), label_);
     }
@@ -131,7 +132,7 @@ class Reader {
 
   void read_classes(TapNet& net) const {
     if (file_.metadata().count("classes") == 0) return;
-    const auto list = nlohmann::json::parse(text("classes"), nullptr, /*allow_exceptions=*/false);
+    const auto list = parse_json(text("classes"));
     if (!list.is_array()) fail_data("[tap] expected a list of class names ({})", label_);
     for (const auto& name : list) {
       if (!name.is_string()) fail_data("[tap] expected class names that are strings ({})", label_);

@@ -2,6 +2,7 @@
 #include "onetap/count/count.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/count/memory.h"
 #include "onetap/graph/method.h"
@@ -84,7 +85,7 @@ void print_count_json(const CountArguments& options, const Counted& counted, con
       {"tap_bytes", counted.tap_bytes}};
   if (counted.file_bytes) object["file_bytes"] = *counted.file_bytes;
   object["layers"] = std::move(layers);
-  std::cout << object.dump(2) << '\n';
+  std::cout << json_text(object, 2) << '\n';
 }
 
 void print_count_csv(const Counted& counted, const NetworkCount& count) {

@@ -1,5 +1,6 @@
 // onetap data: fetch and check data sets.
 #include "onetap/base/fail.h"
+#include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/data/source.h"
 #include "tools/onetap/console.h"
@@ -101,7 +102,7 @@ int run_check(const std::string& spec, bool json) {
                                       {"largest_class", split.largest_class},
                                       {"problems", split.problems}};
     }
-    std::cout << object.dump(2) << '\n';
+    std::cout << json_text(object, 2) << '\n';
   } else {
     Table table({{"split"},
                  {"images", Table::Align::kRight},

@@ -3,6 +3,7 @@
 
 #include "onetap/base/cpus.h"
 #include "onetap/base/fail.h"
+#include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
 #include "onetap/data/score.h"
@@ -60,7 +61,7 @@ void print_eval_json(const std::vector<EvalRow>& rows) {
                     {"loss", row.loss},
                     {"params", row.params}});
   }
-  std::cout << list.dump(2) << '\n';
+  std::cout << json_text(list, 2) << '\n';
 }
 
 void print_eval_table(const std::vector<EvalRow>& rows) {

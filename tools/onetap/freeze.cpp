@@ -2,6 +2,7 @@
 #include "onetap/freeze/freeze.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/base/version.h"
 #include "onetap/count/count.h"
@@ -90,7 +91,7 @@ void print_freeze_json(const fs::path& out, const std::vector<Stage>& stages, co
                                          {"checkpoint_bytes", sizes.checkpoint},
                                          {"dense_bytes", sizes.dense},
                                          {"file_bytes", sizes.file}};
-  std::cout << object.dump(2) << '\n';
+  std::cout << json_text(object, 2) << '\n';
 }
 
 void print_freeze_table(const fs::path& out, const std::vector<Stage>& stages, const Sizes& sizes) {

@@ -3,6 +3,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
+#include "onetap/base/json.h"
 #include "onetap/data/image_codec.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/tap/tap_file.h"
@@ -132,7 +133,7 @@ void print_heatmap_json(const HeatmapArguments& arguments, const HeatmapInput& i
   object["what"] = arguments.what;
   if (!arguments.output.empty()) object["output"] = arguments.output;
   object["layers"] = std::move(list);
-  std::cout << object.dump(2) << '\n';
+  std::cout << json_text(object, 2) << '\n';
 }
 
 int run_heatmap(const HeatmapArguments& arguments) {

@@ -1,4 +1,5 @@
 // onetap nets: the architectures, and one of them as a table or as text.
+#include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
 #include "onetap/graph/method.h"
@@ -38,7 +39,7 @@ void list_zoo(bool json) {
                       {"classes", entry.default_classes},
                       {"image", entry.default_image}});
     }
-    std::cout << list.dump(2) << '\n';
+    std::cout << json_text(list, 2) << '\n';
     return;
   }
   Table table(
@@ -64,7 +65,7 @@ void print_network_json(const Graph& graph, const NetworkCount& count) {
   }
   const nlohmann::ordered_json object = {
       {"name", graph.name()}, {"params", count.params}, {"macs", count.macs}, {"layers", layers}};
-  std::cout << object.dump(2) << '\n';
+  std::cout << json_text(object, 2) << '\n';
 }
 
 void print_network_table(const Graph& graph, const NetworkCount& count) {

@@ -2,6 +2,7 @@
 #include "onetap/train/sensitivity.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
 #include "tools/onetap/console.h"
@@ -46,7 +47,7 @@ void print_sensitivity_json(const Sensitivity& result, const NetworkCount& count
                                          {"soft", {{"accuracy", result.soft.accuracy}, {"loss", result.soft.loss}}},
                                          {"hard", {{"accuracy", result.hard.accuracy}, {"loss", result.hard.loss}}},
                                          {"layers", layers}};
-  std::cout << object.dump(2) << '\n';
+  std::cout << json_text(object, 2) << '\n';
 }
 
 void print_sensitivity_table(const Sensitivity& result, const NetworkCount& count) {

@@ -1,5 +1,6 @@
 // onetap train: a run from a recipe, and its continuation.
 #include "onetap/base/fail.h"
+#include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/base/version.h"
 #include "onetap/count/count.h"
@@ -143,9 +144,9 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
   const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const MetricLine& l) { return l.split == "test"; });
   if (last == lines.rend()) return;
   if (options.json) {
-    auto object = nlohmann::ordered_json::parse(last->json());
+    nlohmann::json object = parse_json(last->json());
     object["run"] = files.root.string();
-    std::cout << object.dump() << '\n';
+    std::cout << json_text(object) << '\n';
   } else if (has_sal) {
     std::cout << fmt::format("{}: soft {}, hard {}\n", files.root.string(), percent_text(last->acc_soft),
                              percent_text(last->acc_hard.value_or(0)));
