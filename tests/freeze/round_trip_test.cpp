@@ -132,6 +132,32 @@ TEST(RoundTrip, HalfWeightsStayClose) {
   }
 }
 
+// Logits that all prefer the centre leave the centre alone: in the file, and in its heat map's counts.
+TEST(Freeze, AnAllCentreNetworkKeepsCentres) {
+  NetSpec spec;
+  spec.arch = "resnet8";
+  spec.width = 4;
+  Graph graph = build_network(spec);
+  Method sal;
+  sal.kind = Method::Kind::kSal;
+  apply_method(graph, sal, "");
+  nn::GraphModule module(graph);
+  {
+    const torch::NoGradGuard no_grad;
+    for (const auto& layer : module->sal_layers()) layer.layer->attention.select(-1, 4).fill_(2.0);
+  }
+  const TapNet net = parse_tap(tap_bytes(freeze(module)), "test");
+  int layers = 0;
+  for (const Node& node : net.graph.nodes()) {
+    if (node.op != Op::kTapConv) continue;
+    ++layers;
+    std::vector<int64_t> centre(9, 0);
+    centre[4] = node.out * in_channels(net.graph, node);
+    EXPECT_EQ(kept_counts(net, node), centre) << node.name;
+  }
+  EXPECT_EQ(layers, 6);
+}
+
 TEST(Freeze, LeavesTheModuleAsItIs) {
   nn::GraphModule module(random_graph(7));
   std::vector<torch::Tensor> before;

@@ -162,7 +162,7 @@ void add_heatmap(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<HeatmapArguments>();
   CLI::App* verb = app.add_subcommand("heatmap", "draw which positions of the kernels are kept");
   verb->add_option("SOURCE", arguments->source, "a run directory or a .tap file")->required();
-  verb->add_option("-o,--output", arguments->output, "heat.svg, heat.png or heat.csv (default: CSV on stdout)")
+  verb->add_option("-o,--out", arguments->output, "heat.svg, heat.png or heat.csv (default: CSV on stdout)")
       ->option_text("FILE");
   verb->add_flag("--all", arguments->all, "every layer (default: the first four and the last four)");
   verb->add_option("--what", arguments->what, "share of kept taps, or the mean of the attention P")

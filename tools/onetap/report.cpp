@@ -35,7 +35,7 @@ void add_report(CLI::App& app, Action& action) {
   auto options = std::make_shared<ReportOptions>();
   CLI::App* verb = app.add_subcommand("report", "one HTML page about runs: curves, heat maps, counts");
   verb->add_option("RUN", options->runs, "run directories, finished or going on")->required();
-  verb->add_option("-o,--output", options->output,
+  verb->add_option("-o,--out", options->output,
                    "file to write (default: RUN/report.html for one run, report.html here for several)")
       ->option_text("FILE");
   verb->footer(
