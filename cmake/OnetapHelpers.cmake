@@ -18,11 +18,13 @@ if(ONETAP_UNITY)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
 endif()
 
-# ccache needs to be told that a precompiled header is what it looks like.
+# ccache needs to be told that a precompiled header is what it looks like. Paths relative to the build folder let presets
+# that compile a source alike share the result.
 find_program(ONETAP_CCACHE ccache)
 if(ONETAP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${ONETAP_CCACHE})
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${ONETAP_CCACHE})
 endif()
 
 # onetap_room(NAME SOURCES ... [LINK targets...] [PRIVATE_LINK targets...])

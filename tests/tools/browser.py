@@ -36,10 +36,20 @@ class Browser:
                          f"--user-data-dir={profile}", "--force-device-scale-factor=1", "--hide-scrollbars"]
             wanted = {"browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"},
                       "goog:chromeOptions": {"binary": CHROMIUM, "args": arguments}}
-            self.session = self.call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+            self.session = self.start_session({"capabilities": {"alwaysMatch": wanted}})
         except BaseException:
             self.close()
             raise
+
+    def start_session(self, capabilities, tries=4):
+        """On a busy machine the browser may take longer to come up than the driver waits."""
+        for left in reversed(range(tries)):
+            try:
+                return self.call("POST", "/session", capabilities)["sessionId"]
+            except RuntimeError:
+                if left == 0:
+                    raise
+                time.sleep(2)
 
     def wait_until_ready(self):
         for _ in range(300):
