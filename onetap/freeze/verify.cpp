@@ -19,8 +19,7 @@ Predictions ask_module(nn::GraphModule& module, const Dataset& test, const Verif
   Batch batch;
   while (said.images() < images && stream.next(batch)) {
     const int64_t count = std::min(batch.labels.size(0), images - said.images());
-    const auto inputs = batch.images.narrow(0, 0, count).to(options.device);
-    const auto outputs = module->forward(inputs).to(torch::kCPU, torch::kFloat32).contiguous();
+    const auto outputs = module->forward(batch.images.narrow(0, 0, count)).to(torch::kFloat32).contiguous();
     said.classes = outputs.size(1);
     said.outputs.insert(said.outputs.end(), outputs.data_ptr<float>(), outputs.data_ptr<float>() + outputs.numel());
     const auto labels = batch.labels.narrow(0, 0, count).contiguous();

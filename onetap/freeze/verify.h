@@ -20,14 +20,13 @@ struct Stage {
 
 struct VerifyOptions {
   StreamOptions stream;
-  torch::Device device = torch::kCPU;
   int64_t images = 0;  // the first so many test images; 0 means all
   int64_t threads = 1;
   std::function<void(const std::string& stage, int64_t images)> progress;
 };
 
-// soft and hard by LibTorch (dense alone for a network without Shift Attention Layers), `folded` (the net in memory)
-// and `file` (the one read back) by the reference executor. The module is left in training mode and soft.
+// soft and hard by LibTorch on the CPU (dense alone for a network without Shift Attention Layers), `folded` (the net in
+// memory) and `file` (the one read back) by the reference executor. The module is left in training mode and soft.
 std::vector<Stage> verify_stages(nn::GraphModule& module, const TapNet& folded, const TapNet& file, const Dataset& test,
                                  const VerifyOptions& options);
 

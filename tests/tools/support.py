@@ -21,7 +21,7 @@ def onetap(*arguments, timeout=600, env=None, **kwargs):
 
 
 SMALL = ["--arch", "resnet8", "--width", "4", "--data", "shapes:train=96,test=40", "--batch-size", "16",
-         "--epochs", "3", "--threads", "1"]
+         "--epochs", "3", "--threads", "1", "--device", "cpu"]
 
 
 class CommandTest(unittest.TestCase):

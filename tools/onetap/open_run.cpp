@@ -7,7 +7,7 @@
 
 namespace onetap::tool {
 
-void RunArguments::add(CLI::App& verb) {
+void RunArguments::add(CLI::App& verb, Where where) {
   verb.add_option("RUN", run, "a run directory")->required();
   verb.add_option("--checkpoint", checkpoint, "last, best or a step number")->option_text("WHICH [last]");
   verb.add_option("--data", data, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR (default: the run's own)")
@@ -15,7 +15,11 @@ void RunArguments::add(CLI::App& verb) {
   verb.add_option("--images", images, "ask only the first N test images (default: all)")
       ->check(CLI::Range(1, 1 << 30))
       ->option_text("N");
-  verb.add_option("--device", device, "auto, cpu, cuda or cuda:N")->option_text("TEXT [auto]");
+  if (where == Where::kCpu) {
+    device = "cpu";
+  } else {
+    verb.add_option("--device", device, "auto, cpu, cuda or cuda:N")->option_text("TEXT [auto]");
+  }
   verb.add_option("--threads", threads, "CPU threads (default: all that this process may use)")
       ->check(CLI::Range(1, 1024))
       ->option_text("N");

@@ -22,7 +22,8 @@ struct RunArguments {
   int64_t threads = 0;
   int64_t images = 0;
 
-  void add(CLI::App& verb);
+  enum class Where { kAnyDevice, kCpu };
+  void add(CLI::App& verb, Where where);
   int64_t thread_count() const;
 };
 

@@ -107,7 +107,7 @@ int run_sensitivity(const SensitivityArguments& options) {
 void add_sensitivity(CLI::App& app, Action& action) {
   auto options = std::make_shared<SensitivityArguments>();
   CLI::App* verb = app.add_subcommand("sensitivity", "harden one layer at a time: which layers to leave dense");
-  options->run.add(*verb);
+  options->run.add(*verb, RunArguments::Where::kAnyDevice);
   verb->add_option("--sort", options->sort, "order of the layers: as in the network, or the costliest first")
       ->check(CLI::IsMember({"network", "cost"}))
       ->option_text("network|cost [network]");
