@@ -64,11 +64,12 @@ def metrics(run):
 
 
 def weights(run):
-    """Bytes of the newest checkpoint's tensors."""
-    last = os.path.join(run, "checkpoints", "last")
+    """Bytes of the newest checkpoint's tensors, and of the record of the attention."""
+    last = os.path.join("checkpoints", "last")
     parts = []
-    for name in ("model.safetensors", "optimizer.safetensors"):
-        with open(os.path.join(last, name), "rb") as file:
+    for name in (os.path.join(last, "model.safetensors"), os.path.join(last, "optimizer.safetensors"),
+                 os.path.join(last, "taps.safetensors"), "attention.jsonl"):
+        with open(os.path.join(run, name), "rb") as file:
             parts.append(file.read())
     return parts
 
