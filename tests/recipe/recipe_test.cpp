@@ -89,6 +89,13 @@ TEST(Recipe, SaysWhatIsWrongAndWhere) {
   expect_refused("nesterov = 1\n", "expected true or false");
   expect_refused("lr = \n", "test.toml:1");
   expect_refused("[network]\nwidth = 3\n", "unknown key network");
+  expect_refused("[[[[[[# x", "test.toml");
+  expect_refused("# \xC3\xA9\nl\xC3\xA9 = 1\n", "test.toml:2: expected ASCII");
+  expect_refused("data = \"\"\"a\"\"\"\n", "test.toml:1: expected a string on one line");
+  EXPECT_EQ(parse("\xEF\xBB\xBF"
+                  "data = \"folder:/\xC3\xA9\" # \xC3\xA9\n")
+                .data,
+            "folder:/\xC3\xA9");
   expect_refused("t0 = 1\nt1 = 2\n", "expected t1 to be at most t0");
   expect_refused("nesterov = true\nmomentum = 0\n", "nesterov needs a momentum");
   expect_refused("epochs = 2\nwarmup_epochs = 3\n", "warmup_epochs of at most 2");
