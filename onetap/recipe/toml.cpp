@@ -13,9 +13,42 @@ namespace {
 constexpr uint64_t kMaxBytes = 1u << 20;
 constexpr const char* kProvenance = "provenance";
 
+// The parser is given ASCII alone: on other characters outside of strings its tables of Unicode are not defined. Bytes
+// beyond ASCII travel as %C3, and a percent sign as %25.
+std::string to_ascii(std::string_view text) {
+  std::string ascii;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80 || c == '%') {
+      ascii += fmt::format("%{:02X}", byte);
+    } else {
+      ascii += c;
+    }
+  }
+  return ascii;
+}
+
+std::string from_ascii(std::string_view ascii) {
+  const auto digit = [&](size_t at) {
+    constexpr std::string_view kDigits = "0123456789ABCDEF";
+    return at < ascii.size() ? kDigits.find(ascii[at]) : std::string_view::npos;
+  };
+  std::string text;
+  for (size_t i = 0; i < ascii.size(); ++i) {
+    const size_t high = digit(i + 1), low = digit(i + 2);
+    if (ascii[i] == '%' && high != std::string_view::npos && low != std::string_view::npos) {
+      text += static_cast<char>(static_cast<unsigned char>(16 * high + low));
+      i += 2;
+    } else {
+      text += ascii[i];
+    }
+  }
+  return text;
+}
+
 // The scalar as set_recipe_field reads it; kUsage for tables, arrays and dates.
 std::string scalar_text(const toml::node& node, std::string_view where) {
-  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* text = node.as_string()) return from_ascii(text->get());
   if (const auto* whole = node.as_integer()) return fmt::format("{}", whole->get());
   if (const auto* real = node.as_floating_point()) return fmt::format("{}", real->get());
   if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
@@ -27,30 +60,6 @@ void check_type(const RecipeField& field, const toml::node& node, std::string_vi
   if (wants_text != node.is_string()) {
     fail_usage("[recipe] expected {} for {}, got {}", wants_text ? "a \"text\" in quotes" : "a value without quotes",
                where, scalar_text(node, where));
-  }
-}
-
-// Recipes are plain ASCII but for strings and comments. Checked before the parser sees the text: on other characters
-// outside of strings its tables of Unicode are not defined.
-void check_characters(std::string_view text, std::string_view label) {
-  char inside = 0;  // the quote of the string, or '#', that the character is part of
-  size_t line = 1;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '\n') {
-      inside = 0;
-      ++line;
-    } else if (inside == '"' && c == '\\' && text.substr(i + 1, 1) != "\n") {
-      ++i;
-    } else if (inside == c && c != '#') {
-      inside = 0;
-    } else if (inside == 0 && (c == '"' || c == '\'' || c == '#')) {
-      const bool is_triple = c != '#' && text.substr(i, 3) == std::string(3, c);
-      if (is_triple) fail_usage("[recipe] {}:{}: expected a string on one line, got three quotes", label, line);
-      inside = c;
-    } else if (inside == 0 && static_cast<unsigned char>(c) >= 0x80) {
-      fail_usage("[recipe] {}:{}: expected ASCII outside of strings and comments", label, line);
-    }
   }
 }
 
@@ -75,16 +84,15 @@ std::string toml_string(std::string_view text) {
 std::vector<std::string> apply_recipe_text(Recipe& recipe, std::string_view text, std::string_view label) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
-  check_characters(text, label);
   toml::table table;
   try {
-    table = toml::parse(text);
+    table = toml::parse(to_ascii(text));
   } catch (const toml::parse_error& error) {
-    fail_usage("[recipe] {}:{}: {}", label, error.source().begin.line, error.description());
+    fail_usage("[recipe] {}:{}: {}", label, error.source().begin.line, from_ascii(error.description()));
   }
   std::vector<std::string> set_keys;
   for (const auto& [key, node] : table) {
-    const std::string_view name = key.str();
+    const std::string name = from_ascii(key.str());
     if (name == kProvenance) continue;
     const std::string where = fmt::format("{} ({}:{})", name, label, node.source().begin.line);
     const RecipeField* field = find_recipe_field(name);
