@@ -2,10 +2,43 @@
 
 #include <nlohmann/json.hpp>
 
+#include <limits>
+
 namespace onetap {
+namespace {
+
+class NotWhole : public nlohmann::json::exception {
+ public:
+  explicit NotWhole(const std::string& what) : exception(302, what.c_str()) {}  // 302: the type is not the expected one
+};
+
+int64_t to_whole(const nlohmann::json& value, const char* key, int64_t minimum) {
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+  const bool whole = value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() > kMost);
+  if (!whole || value.get<int64_t>() < minimum) {
+    throw NotWhole("expected a whole number of at least " + std::to_string(minimum) + " for '" + key + "', got " +
+                   json_text(value));
+  }
+  return value.get<int64_t>();
+}
+
+}  // namespace
 
 nlohmann::json parse_json(std::string_view text) {
   return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+int64_t whole_number(const nlohmann::json& object, const char* key, int64_t minimum) {
+  return to_whole(object.at(key), key, minimum);
+}
+
+std::vector<int64_t> whole_numbers(const nlohmann::json& object, const char* key) {
+  const nlohmann::json& list = object.at(key);
+  if (!list.is_array()) throw NotWhole("expected a list for '" + std::string(key) + "', got " + json_text(list));
+  std::vector<int64_t> numbers;
+  numbers.reserve(list.size());
+  for (const nlohmann::json& item : list) numbers.push_back(to_whole(item, key, 0));
+  return numbers;
 }
 
 std::string json_text(const nlohmann::json& value, int indent) {

@@ -3,13 +3,21 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace onetap {
 
 // A discarded value (is_discarded()) if the text is not JSON.
 nlohmann::json parse_json(std::string_view text);
+
+// The member `key` of an object, which must be a whole number (or a list of them) of at least `minimum`. Throws a
+// nlohmann::json::exception, as object.at(key) does, if it is another thing or is missing. nlohmann's own conversion
+// takes 1e62 for an integer, which is undefined.
+int64_t whole_number(const nlohmann::json& object, const char* key, int64_t minimum = 0);
+std::vector<int64_t> whole_numbers(const nlohmann::json& object, const char* key);
 
 // On one line, or indented by `indent` blanks. What is not UTF-8 (a path, a folder's name) becomes U+FFFD.
 std::string json_text(const nlohmann::json& value, int indent = -1);

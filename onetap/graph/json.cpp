@@ -47,7 +47,7 @@ Node parse_node(const nlohmann::json& object) {
     if (key == "inputs") {
       value.get_to(node.inputs);
     } else if (key == "shape" && node.op == Op::kInput) {
-      value.get_to(node.shape);
+      node.shape = whole_numbers(object, "shape");
     } else {
       set_attribute(node, key, attribute_text(key, value));
     }

@@ -32,24 +32,23 @@ std::string RunState::json() const {
 RunState RunState::parse(const std::string& text, const std::string& label) {
   const nlohmann::json object = parse_json(text);
   try {
-    const int format = object.at("format").get<int>();
+    const int64_t format = whole_number(object, "format");
     if (format != kFormat) {
       fail_data("[checkpoint] expected format {}, got {}: written by another version of onetap ({})", kFormat, format,
                 label);
     }
     RunState state;
-    object.at("step").get_to(state.step);
+    state.step = whole_number(object, "step");
     object.at("epoch_logged").get_to(state.epoch_logged);
     object.at("loss_sum").get_to(state.loss_sum);
-    object.at("right").get_to(state.right);
-    object.at("seen").get_to(state.seen);
+    state.right = whole_number(object, "right");
+    state.seen = whole_number(object, "seen");
     object.at("temperature").get_to(state.temperature);
     object.at("wall_s").get_to(state.wall_s);
-    object.at("metrics_bytes").get_to(state.metrics_bytes);
-    object.at("attention_bytes").get_to(state.attention_bytes);
+    state.metrics_bytes = static_cast<uint64_t>(whole_number(object, "metrics_bytes"));
+    state.attention_bytes = static_cast<uint64_t>(whole_number(object, "attention_bytes"));
     object.at("best_accuracy").get_to(state.best_accuracy);
-    object.at("best_step").get_to(state.best_step);
-    if (state.step < 0) fail_data("[checkpoint] expected a step of at least 0, got {} ({})", state.step, label);
+    state.best_step = whole_number(object, "best_step", -1);
     return state;
   } catch (const nlohmann::json::exception& problem) {
     fail_data("[checkpoint] not a state file: {} ({})", problem.what(), label);
