@@ -92,14 +92,16 @@ void write_file_atomic(const fs::path& path, std::string_view text) {
     FileWriter writer(aside);
     writer.write(text);
     writer.finish();
-    if (::rename(aside.c_str(), path.c_str()) != 0) {
-      fail("[file] cannot write {}: {}", path.string(), reason());
-    }
+    put_in_place(aside, path);
   } catch (...) {
     ::unlink(aside.c_str());
     throw;
   }
-  sync_directory(path.has_parent_path() ? path.parent_path() : fs::path("."));
+}
+
+void put_in_place(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail("[file] cannot write {}: {}", to.string(), reason());
+  sync_directory(to.has_parent_path() ? to.parent_path() : fs::path("."));
 }
 
 void truncate_file(const fs::path& path, uint64_t bytes) {

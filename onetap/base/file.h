@@ -38,6 +38,9 @@ class FileWriter {
 // Replace `path` by `text` so that a reader sees the old file or the new one, never a part.
 void write_file_atomic(const std::filesystem::path& path, std::string_view text);
 
+// Renames a whole, synced file to its name; the new name is on the disk when this returns.
+void put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
+
 // Cut a file to `bytes` and sync it.
 void truncate_file(const std::filesystem::path& path, uint64_t bytes);
 

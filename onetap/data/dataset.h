@@ -24,6 +24,8 @@ class Dataset {
 
   virtual int64_t size() const = 0;
   virtual int64_t label(int64_t index) const = 0;
+  // How many images "the first `limit`" are; 0 means all.
+  int64_t first(int64_t limit) const { return limit > 0 && limit < size() ? limit : size(); }
   // Fills `image`, reusing its memory. kData if the file behind it does not decode.
   virtual void read(int64_t index, Image& image) const = 0;
   // What to call image `index` in a message.

@@ -55,7 +55,7 @@ OutputDifference compare_outputs(const Predictions& a, const Predictions& b) {
 
 Predictions score_classifier(const Dataset& test, const ScoreOptions& options,
                              const std::function<std::vector<float>(const float*)>& classify) {
-  const int64_t images = options.images > 0 ? std::min(options.images, test.size()) : test.size();
+  const int64_t images = test.first(options.images);
   Predictions predictions;
   predictions.labels.resize(static_cast<size_t>(images));
   std::vector<std::vector<float>> outputs(static_cast<size_t>(images));

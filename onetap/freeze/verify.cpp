@@ -5,25 +5,21 @@
 #include "onetap/tap/reference.h"
 #include "onetap/train/score_sums.h"
 
-#include <algorithm>
-
 namespace onetap {
 namespace {
 
 Predictions ask_module(nn::GraphModule& module, const Dataset& test, const VerifyOptions& options,
                        const std::string& stage) {
   const torch::NoGradGuard no_grad;
-  const int64_t images = options.images > 0 ? std::min(options.images, test.size()) : test.size();
   Predictions said;
   BatchStream stream(test, options.stream);
   Batch batch;
-  while (said.images() < images && stream.next(batch)) {
-    const int64_t count = std::min(batch.labels.size(0), images - said.images());
-    const auto outputs = module->forward(batch.images.narrow(0, 0, count)).to(torch::kFloat32).contiguous();
+  while (stream.next(batch)) {
+    const auto outputs = module->forward(batch.images).to(torch::kFloat32).contiguous();
     said.classes = outputs.size(1);
     said.outputs.insert(said.outputs.end(), outputs.data_ptr<float>(), outputs.data_ptr<float>() + outputs.numel());
-    const auto labels = batch.labels.narrow(0, 0, count).contiguous();
-    said.labels.insert(said.labels.end(), labels.data_ptr<int64_t>(), labels.data_ptr<int64_t>() + count);
+    const auto* labels = batch.labels.data_ptr<int64_t>();
+    said.labels.insert(said.labels.end(), labels, labels + batch.labels.numel());
     if (options.progress) options.progress(stage, said.images());
   }
   return said;
@@ -33,7 +29,7 @@ Predictions ask_reference(const TapNet& net, const Dataset& test, const VerifyOp
                           const std::string& stage) {
   ScoreOptions score;
   score.view = options.stream.view;
-  score.images = options.images;
+  score.images = options.stream.images;
   score.threads = options.threads;
   if (options.progress) score.progress = [&](int64_t images) { options.progress(stage, images); };
   return score_classifier(test, score, [&](const float* image) { return run_reference(net, image); });

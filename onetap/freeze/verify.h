@@ -20,7 +20,6 @@ struct Stage {
 
 struct VerifyOptions {
   StreamOptions stream;
-  int64_t images = 0;  // the first so many test images; 0 means all
   int64_t threads = 1;
   std::function<void(const std::string& stage, int64_t images)> progress;
 };

@@ -138,6 +138,11 @@ int64_t element_count(const Shape& shape) {
   return product;
 }
 
+bool has_sal_layers(const Graph& graph) {
+  const auto& nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.is_sal(); });
+}
+
 int64_t in_channels(const Graph& graph, const Node& node) {
   return graph.source(node).shape[0];
 }

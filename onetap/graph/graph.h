@@ -133,6 +133,9 @@ int64_t share_groups(int64_t out, int64_t share);
 // Values in a tensor of this shape.
 int64_t element_count(const Shape& shape);
 
+// Whether any convolution is a Shift Attention Layer.
+bool has_sal_layers(const Graph& graph);
+
 // Number of input channels a conv or linear node sees.
 int64_t in_channels(const Graph& graph, const Node& node);
 

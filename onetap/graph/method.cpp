@@ -4,6 +4,7 @@
 #include "onetap/base/text.h"
 
 #include <algorithm>
+#include <set>
 
 namespace onetap {
 namespace {
@@ -77,6 +78,14 @@ std::string method_text(const Node& node) {
   if (node.op != Op::kConv && node.op != Op::kTapConv) return "";
   if (!node.is_pruned()) return "dense";
   return fmt::format("{} taps={} share={}", node.is_sal() ? "sal" : "frozen", node.method.taps, node.method.share);
+}
+
+std::string method_summary(const Graph& graph) {
+  std::set<std::string> kinds;
+  for (const Node& node : graph.nodes()) {
+    if (node.is_pruned()) kinds.insert(method_text(node));
+  }
+  return kinds.empty() ? "dense" : join({kinds.begin(), kinds.end()}, "; ");
 }
 
 }  // namespace onetap

@@ -2,7 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/json.h"
-#include "onetap/base/text.h"
+#include "onetap/journal/line_file.h"
 
 #include <nlohmann/json.hpp>
 
@@ -23,10 +23,12 @@ nlohmann::ordered_json rounded(const std::vector<double>& values) {
 LayerAttention parse_layer(const nlohmann::json& object, std::string_view label) {
   LayerAttention layer;
   object.at("name").get_to(layer.name);
-  layer.kernel_h = object.at("kernel").at(0).get<int64_t>();
-  layer.kernel_w = object.at("kernel").at(1).get<int64_t>();
+  const std::vector<int64_t> kernel = whole_numbers(object, "kernel");
+  if (kernel.size() != 2) fail_data("[attention] expected two sides of a kernel, got {} ({})", kernel.size(), label);
+  layer.kernel_h = kernel[0];
+  layer.kernel_w = kernel[1];
   object.at("mean_p").get_to(layer.mean_p);
-  object.at("kept").get_to(layer.kept);
+  layer.kept = whole_numbers(object, "kept");
   object.at("max_p").get_to(layer.max_p);
   if (!object.at("agreement").is_null()) layer.agreement = object.at("agreement").get<double>();
   const auto is_extent = [](int64_t side) { return side >= 1 && side <= kMaxKernel; };
@@ -42,9 +44,6 @@ LayerAttention parse_layer(const nlohmann::json& object, std::string_view label)
   for (const double share : layer.mean_p) check_share(share);
   for (const double share : layer.max_p) check_share(share);
   check_share(layer.agreement.value_or(0));
-  for (const int64_t count : layer.kept) {
-    if (count < 0) fail_data("[attention] expected counts of at least 0, got {} ({})", count, label);
-  }
   return layer;
 }
 
@@ -75,8 +74,8 @@ AttentionLine AttentionLine::parse(std::string_view text, std::string_view label
   const nlohmann::json object = parse_json(text);
   try {
     AttentionLine line;
-    object.at("step").get_to(line.step);
-    object.at("epoch").get_to(line.epoch);
+    line.step = whole_number(object, "step");
+    line.epoch = whole_number(object, "epoch");
     object.at("temperature").get_to(line.temperature);
     for (const nlohmann::json& item : object.at("layers")) line.layers.push_back(parse_layer(item, label));
     return line;
@@ -86,11 +85,7 @@ AttentionLine AttentionLine::parse(std::string_view text, std::string_view label
 }
 
 std::vector<AttentionLine> parse_attention(std::string_view text, std::string_view label) {
-  std::vector<AttentionLine> lines;
-  for_each_whole_line(text, [&](std::string_view line, size_t number) {
-    lines.push_back(AttentionLine::parse(line, fmt::format("{}:{}", label, number)));
-  });
-  return lines;
+  return parse_lines<AttentionLine>(text, label);
 }
 
 std::vector<AttentionLine> read_attention(const std::filesystem::path& path) {

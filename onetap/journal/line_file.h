@@ -2,12 +2,26 @@
 #pragma once
 
 #include "onetap/base/file.h"
+#include "onetap/base/text.h"
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace onetap {
+
+// Every whole line of a file, parsed; a last line without its end (a run going on, or killed) is left out. What a
+// line's parser throws names `label` and the line's number.
+template <typename Line>
+std::vector<Line> parse_lines(std::string_view text, std::string_view label) {
+  std::vector<Line> lines;
+  for_each_whole_line(text, [&](std::string_view line, size_t number) {
+    lines.push_back(Line::parse(line, std::string(label) + ":" + std::to_string(number)));
+  });
+  return lines;
+}
 
 class LineFile {
  public:

@@ -3,7 +3,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
-#include "onetap/base/text.h"
+#include "onetap/journal/line_file.h"
 
 #include <nlohmann/json.hpp>
 
@@ -28,8 +28,8 @@ MetricLine MetricLine::parse(std::string_view text, std::string_view label) {
   const nlohmann::json object = parse_json(text);
   try {
     MetricLine line;
-    object.at("step").get_to(line.step);
-    object.at("epoch").get_to(line.epoch);
+    line.step = whole_number(object, "step");
+    line.epoch = whole_number(object, "epoch");
     object.at("split").get_to(line.split);
     object.at("loss").get_to(line.loss);
     object.at("acc_soft").get_to(line.acc_soft);
@@ -45,11 +45,7 @@ MetricLine MetricLine::parse(std::string_view text, std::string_view label) {
 }
 
 std::vector<MetricLine> parse_metrics(std::string_view text, std::string_view label) {
-  std::vector<MetricLine> lines;
-  for_each_whole_line(text, [&](std::string_view line, size_t number) {
-    lines.push_back(MetricLine::parse(line, fmt::format("{}:{}", label, number)));
-  });
-  return lines;
+  return parse_lines<MetricLine>(text, label);
 }
 
 std::vector<MetricLine> read_metrics(const std::filesystem::path& path) {

@@ -142,9 +142,7 @@ Graph recipe_network(const Recipe& recipe, int64_t classes, int64_t image_size) 
     Graph graph = read_network(recipe.arch);
     graph.check_classifier(classes);
     // A file may give methods node by node. They stand, unless the recipe asks for dense or names layers.
-    bool has_methods = false;
-    for (const Node& node : graph.nodes()) has_methods = has_methods || node.is_sal();
-    if (!has_methods || !recipe.layers.empty() || recipe.method == "conv")
+    if (!has_sal_layers(graph) || !recipe.layers.empty() || recipe.method == "conv")
       apply_method(graph, recipe_method(recipe), recipe.layers);
     return graph;
   }

@@ -13,7 +13,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <set>
 #include <unordered_map>
 
 namespace onetap {
@@ -55,11 +54,6 @@ std::map<int64_t, Epoch> by_epoch(const std::vector<MetricLine>& metrics) {
     (line.split == "train" ? epochs[line.epoch].train : epochs[line.epoch].test) = &line;
   }
   return epochs;
-}
-
-bool has_attention(const Graph& graph) {
-  const auto& nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.is_sal(); });
 }
 
 Json curves(const std::map<int64_t, Epoch>& epochs, bool attention) {
@@ -170,18 +164,6 @@ Json attention(const std::vector<AttentionLine>& lines) {
   return object;
 }
 
-// What the network's convolutions are, in a few words: "dense", "sal taps=1 share=1", or the several kinds in use.
-std::string method_summary(const Graph& graph) {
-  std::set<std::string> kinds;
-  for (const Node& node : graph.nodes()) {
-    if (node.is_pruned()) kinds.insert(method_text(node));
-  }
-  if (kinds.empty()) return "dense";
-  std::string summary;
-  for (const std::string& kind : kinds) summary += (summary.empty() ? "" : "; ") + kind;
-  return summary;
-}
-
 Json layer_counts(const Graph& graph, const NetworkCount& count) {
   Json rows = Json::array();
   for (size_t i = 0; i < count.layers.size(); ++i) {
@@ -215,7 +197,7 @@ Json run_data(const ReportRun& run) {
   object["network"] = run.graph.name();
   object["width"] = run.recipe.width ? Json(*run.recipe.width) : Json(nullptr);
   object["method"] = method_summary(run.graph);
-  object["sal"] = has_attention(run.graph);
+  object["sal"] = has_sal_layers(run.graph);
   object["data"] = run.recipe.data;
   object["seed"] = run.recipe.seed;
   object["epochs_done"] = epochs.empty() ? 0 : epochs.rbegin()->first;
@@ -229,7 +211,7 @@ Json run_data(const ReportRun& run) {
   object["activations"] = count.activations;
   object["memory"] = count.params + count.activations;
   object["wall_s"] = number(wall_s);
-  object["curves"] = curves(epochs, has_attention(run.graph));
+  object["curves"] = curves(epochs, has_sal_layers(run.graph));
   object["attention"] = attention(run.attention);
   object["layers"] = layer_counts(run.graph, count);
   return object;

@@ -8,10 +8,11 @@ namespace onetap {
 BatchStream::BatchStream(const Dataset& data, const StreamOptions& options)
     : data_(data),
       options_(options),
-      batches_(batch_count(data.size(), options.batch_size)),
+      images_(options.train ? data.size() : data.first(options.images)),
+      batches_(batch_count(images_, options.batch_size)),
       to_prepare_(options.first_batch),
       to_deliver_(options.first_batch) {
-  const auto size = static_cast<uint32_t>(data.size());
+  const auto size = static_cast<uint32_t>(images_);
   if (options.train) {
     order_ = permutation(size, Random(options.seed, Purpose::kShuffle, static_cast<uint32_t>(options.epoch)));
   } else {
@@ -56,7 +57,7 @@ void BatchStream::work() {
 
 Batch BatchStream::prepare(int64_t number) const {
   const int64_t first = number * options_.batch_size;
-  const int64_t count = std::min(options_.batch_size, data_.size() - first);
+  const int64_t count = std::min(options_.batch_size, images_ - first);
   const View& view = options_.view;
   Batch batch;
   batch.images = torch::empty({count, 3, view.size, view.size}, torch::kFloat32);

@@ -27,6 +27,7 @@ struct StreamOptions {
   int64_t batch_size = 128;
   int64_t workers = 1;
 
+  int64_t images = 0;  // of a test, the first so many; 0 means all
   bool train = false;  // shuffled and augmented; else in order, test view
   AugmentOptions augment;
   uint64_t seed = 0;
@@ -57,6 +58,7 @@ class BatchStream {
 
   const Dataset& data_;
   const StreamOptions options_;
+  const int64_t images_;
   const int64_t batches_;
   std::vector<uint32_t> order_;
 

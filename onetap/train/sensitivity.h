@@ -25,7 +25,6 @@ struct Sensitivity {
 struct SensitivityOptions {
   StreamOptions stream;
   torch::Device device = torch::kCPU;
-  int64_t images = 0;  // the first so many test images; 0 means all
   // Called after every batch; returning false stops early.
   std::function<bool(int64_t images)> progress;
 };

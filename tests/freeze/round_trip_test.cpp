@@ -8,6 +8,7 @@
 #include "onetap/tap/reference.h"
 #include "onetap/tap/tap_file.h"
 #include "tests/graph/random_graph.h"
+#include "tests/graph/small_nets.h"
 #include "tests/support/support.h"
 
 #include <cmath>
@@ -134,14 +135,7 @@ TEST(RoundTrip, HalfWeightsStayClose) {
 
 // Logits that all prefer the centre leave the centre alone: in the file, and in its heat map's counts.
 TEST(Freeze, AnAllCentreNetworkKeepsCentres) {
-  NetSpec spec;
-  spec.arch = "resnet8";
-  spec.width = 4;
-  Graph graph = build_network(spec);
-  Method sal;
-  sal.kind = Method::Kind::kSal;
-  apply_method(graph, sal, "");
-  nn::GraphModule module(graph);
+  nn::GraphModule module(testing::small_resnet(Method::Kind::kSal));
   {
     const torch::NoGradGuard no_grad;
     for (const auto& layer : module->sal_layers()) layer.layer->attention.select(-1, 4).fill_(2.0);

@@ -6,6 +6,7 @@
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/nn/tensor_file.h"
 #include "tests/graph/random_graph.h"
+#include "tests/graph/small_nets.h"
 #include "tests/support/support.h"
 
 namespace onetap::nn {
@@ -16,15 +17,7 @@ using ::onetap::testing::random_graph;
 using ::onetap::testing::TempDir;
 
 Graph small_resnet(bool sal, char shortcut = 'B') {
-  NetSpec spec;
-  spec.arch = "resnet8";
-  spec.width = 4;
-  spec.shortcut = shortcut;
-  Graph graph = build_network(spec);
-  Method method;
-  method.kind = sal ? Method::Kind::kSal : Method::Kind::kConv;
-  apply_method(graph, method, "");
-  return graph;
+  return ::onetap::testing::small_resnet(sal ? Method::Kind::kSal : Method::Kind::kConv, shortcut);
 }
 
 // The same network written by hand in LibTorch, reading the module's tensors by name.

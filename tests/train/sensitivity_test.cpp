@@ -1,8 +1,7 @@
 #include "onetap/train/sensitivity.h"
 
 #include "onetap/data/source.h"
-#include "onetap/graph/method.h"
-#include "onetap/graph/zoo/zoo.h"
+#include "tests/graph/small_nets.h"
 
 #include <gtest/gtest.h>
 
@@ -10,15 +9,8 @@ namespace onetap {
 namespace {
 
 nn::GraphModule sal_module() {
-  NetSpec spec;
-  spec.arch = "resnet8";
-  spec.width = 4;
-  Graph graph = build_network(spec);
-  Method sal;
-  sal.kind = Method::Kind::kSal;
-  apply_method(graph, sal, "");
   torch::manual_seed(0);
-  return nn::GraphModule(graph);
+  return nn::GraphModule(testing::small_resnet(Method::Kind::kSal));
 }
 
 SensitivityOptions options_for(const DataSource& source) {
@@ -60,7 +52,7 @@ TEST(Sensitivity, AsksAsManyImagesAsWanted) {
   const DataSource source = open_data("shapes:train=10,test=40");
   nn::GraphModule module = sal_module();
   SensitivityOptions options = options_for(source);
-  options.images = 21;
+  options.stream.images = 21;
   EXPECT_EQ(measure_sensitivity(module, *source.test, options).value().images, 21);
   options.progress = [](int64_t) { return false; };
   EXPECT_FALSE(measure_sensitivity(module, *source.test, options).has_value());

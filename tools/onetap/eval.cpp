@@ -7,7 +7,6 @@
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
 #include "onetap/data/score.h"
-#include "onetap/data/source.h"
 #include "onetap/tap/reference.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
@@ -18,7 +17,6 @@
 #include <nlohmann/json.hpp>
 
 #include <iostream>
-#include <map>
 #include <memory>
 
 namespace onetap::tool {
@@ -27,23 +25,23 @@ namespace {
 std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::string& path, OpenedData& opened) {
   const TapNet net = read_tap(path);
   if (options.data.empty()) fail_usage("[eval] {} does not say what it was trained on: expected --data", path);
-  const DataSource& source = open_once(opened, options.data);
+  const auto source = opened.open(options.data);
   const Shape& image = net.graph.input().shape;
   if (image.size() != 3 || image[0] != 3 || image[1] != image[2]) {
     fail_usage("[eval] expected a network for square colour images 3xSxS, got input {}", shape_text(image));
   }
-  net.graph.check_classifier(static_cast<int64_t>(source.classes.size()));
+  net.graph.check_classifier(static_cast<int64_t>(source->classes.size()));
   ScoreOptions score;
   score.view.size = image[1];
   score.view.normalisation = {net.pixels.mean, net.pixels.sd};
   score.threads = options.threads > 0 ? options.threads : available_cpus();
   if (console().shows_progress()) {
     score.progress = [&](int64_t images) {
-      console().progress(fmt::format("{}: testing {}/{}", path, images, source.test->size()));
+      console().progress(fmt::format("{}: testing {}/{}", path, images, source->test->size()));
     };
   }
   const Predictions said =
-      score_classifier(*source.test, score, [&](const float* pixels) { return run_reference(net, pixels); });
+      score_classifier(*source->test, score, [&](const float* pixels) { return run_reference(net, pixels); });
   console().clear_progress();
   return {{path, net.graph.name(), weight_type_name(net.weight_type), "frozen", 0, said.accuracy(), said.loss(),
            count_network(net.graph, CountRules::kPaper).params}};
@@ -92,12 +90,6 @@ int run_eval(const EvalArguments& options) {
 }
 
 }  // namespace
-
-const DataSource& open_once(OpenedData& opened, const std::string& spec) {
-  auto found = opened.find(spec);
-  if (found == opened.end()) found = opened.emplace(spec, open_data(spec)).first;
-  return found->second;
-}
 
 void add_eval(CLI::App& app, Action& action) {
   auto options = std::make_shared<EvalArguments>();

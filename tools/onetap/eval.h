@@ -1,9 +1,8 @@
 // What `onetap eval` asks of runs (LibTorch) and of frozen networks (the reference executor).
 #pragma once
 
-#include "onetap/data/dataset.h"
+#include "tools/onetap/opened_data.h"
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -26,10 +25,6 @@ struct EvalRow {
   int64_t step = 0;
   double accuracy = 0, loss = 0, params = 0;
 };
-
-// Data sets by what was typed, each opened once.
-using OpenedData = std::map<std::string, DataSource>;
-const DataSource& open_once(OpenedData& opened, const std::string& spec);
 
 std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::string& path, OpenedData& opened);
 

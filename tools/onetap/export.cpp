@@ -3,13 +3,11 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
-#include "onetap/base/half.h"
 #include "onetap/base/safetensors.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/verbs.h"
 
-#include <cstring>
 #include <deque>
 #include <iostream>
 #include <memory>

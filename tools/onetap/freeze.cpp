@@ -1,7 +1,7 @@
 // onetap freeze: a run to a .tap file, every stage checked on the test set.
 #include "onetap/freeze/freeze.h"
 
-#include "onetap/base/fail.h"
+#include "onetap/base/file.h"
 #include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/base/version.h"
@@ -40,20 +40,20 @@ struct Sizes {
   uint64_t file = 0;
 };
 
-// The reference executor runs about a thousand million multiplications a second and thread; two stages use it. More
-// than some minutes of that need to be asked for.
+// Two stages go through the reference executor, which takes its time: what would be more multiplications than this for
+// each thread has to be asked for.
 int64_t affordable_images(const OpenRun& run, const RunArguments& arguments) {
   constexpr double kMacs = 1e11;
-  if (arguments.images > 0) return std::min(arguments.images, run.source.test->size());
+  if (arguments.images > 0) return run.source->test->first(arguments.images);
   const double macs = count_network(run.graph, CountRules::kPaper).macs;
   const double affordable = kMacs * static_cast<double>(arguments.thread_count()) / std::max(1.0, macs);
-  return std::min(run.source.test->size(), std::max<int64_t>(16, static_cast<int64_t>(affordable)));
+  return std::min(run.source->test->size(), std::max<int64_t>(16, static_cast<int64_t>(affordable)));
 }
 
 TapNet frozen_net(const FreezeArguments& options, const OpenRun& run) {
   TapNet net = freeze(run.module, options.type);
-  net.pixels = {run.source.normalisation.mean, run.source.normalisation.sd};
-  net.classes = run.source.classes;
+  net.pixels = {run.source->normalisation.mean, run.source->normalisation.sd};
+  net.classes = run.source->classes;
   net.facts = {{"onetap", ONETAP_VERSION}, {"step", std::to_string(run.checkpoint.state.step)}};
   return net;
 }
@@ -62,15 +62,15 @@ std::vector<Stage> check_file(const FreezeArguments& options, OpenRun& run, cons
   VerifyOptions verify;
   verify.stream = run.test_stream();
   verify.threads = options.run.thread_count();
-  verify.images = affordable_images(run, options.run);
-  if (verify.images < run.source.test->size()) {
-    console().note(fmt::format("asking the first {} of {} test images (--images N asks more)", verify.images,
-                               run.source.test->size()));
+  verify.stream.images = affordable_images(run, options.run);
+  if (verify.stream.images < run.source->test->size()) {
+    console().note(fmt::format("asking the first {} of {} test images (--images N asks more)", verify.stream.images,
+                               run.source->test->size()));
   }
   verify.progress = [&](const std::string& stage, int64_t images) {
-    console().progress(fmt::format("{}: {}/{} images", stage, images, verify.images));
+    console().progress(fmt::format("{}: {}/{} images", stage, images, verify.stream.images));
   };
-  auto stages = verify_stages(run.module, net, file, *run.source.test, verify);
+  auto stages = verify_stages(run.module, net, file, *run.source->test, verify);
   console().clear_progress();
   return stages;
 }
@@ -126,7 +126,8 @@ Sizes measure(const OpenRun& run, const fs::path& out) {
 }
 
 int run_freeze(const FreezeArguments& options) {
-  OpenRun run = open_run(options.run);
+  OpenedData opened;
+  OpenRun run = open_run(options.run, opened);
   const fs::path out = options.out.empty() ? RunFiles(options.run.run).model() : fs::path(options.out);
   const TapNet net = frozen_net(options, run);
   // Into place only once it has passed: a file that is there has been checked.
@@ -142,9 +143,7 @@ int run_freeze(const FreezeArguments& options) {
   } remove{aside};
   const std::vector<Stage> stages = check_file(options, run, net, read_tap(aside));
   check_stages(stages, options.type);
-  std::error_code error;
-  fs::rename(aside, out, error);
-  if (error) fail("[freeze] cannot rename {} to {}: {}", aside.string(), out.string(), error.message());
+  put_in_place(aside, out);
   const Sizes sizes = measure(run, out);
   options.json ? print_freeze_json(out, stages, sizes) : print_freeze_table(out, stages, sizes);
   return 0;

@@ -66,8 +66,7 @@ const AttentionLine& choose_line(const std::vector<AttentionLine>& lines, const 
 HeatmapInput read_run(const HeatmapArguments& arguments) {
   const RunFiles files(arguments.source);
   const Graph graph = files.read_graph();
-  const auto is_sal = [](const Node& node) { return node.is_sal(); };
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_sal)) {
+  if (!has_sal_layers(graph)) {
     fail_data("[heatmap] expected a run with Shift Attention Layers, got a dense network ({})", arguments.source);
   }
   const auto lines = read_attention(files.attention());

@@ -1,7 +1,6 @@
 #include "tools/onetap/open_run.h"
 
 #include "onetap/base/cpus.h"
-#include "onetap/data/source.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/train/resolve.h"
 
@@ -31,19 +30,19 @@ int64_t RunArguments::thread_count() const {
 
 StreamOptions OpenRun::test_stream() const {
   StreamOptions stream;
-  stream.view = recipe_view(graph, source);
+  stream.view = recipe_view(graph, *source);
   stream.batch_size = recipe.batch_size;
   return stream;
 }
 
-OpenRun open_run(const RunArguments& arguments) {
+OpenRun open_run(const RunArguments& arguments, OpenedData& opened) {
   torch::set_num_threads(static_cast<int>(arguments.thread_count()));
   const RunFiles files(arguments.run);
   OpenRun run;
   run.recipe = files.read_config();
   run.graph = files.read_graph();
-  run.source = open_data(arguments.data.empty() ? run.recipe.data : absolute_data_spec(arguments.data));
-  check_network(run.graph, run.source);
+  run.source = opened.open(arguments.data.empty() ? run.recipe.data : absolute_data_spec(arguments.data));
+  check_network(run.graph, *run.source);
   run.checkpoint = CheckpointFolder(files.checkpoints()).find(arguments.checkpoint);
   run.device = parse_device(arguments.device);
   run.module = nn::GraphModule(run.graph);

@@ -1,11 +1,11 @@
 // A run's trained network, ready to be asked: what several verbs begin with.
 #pragma once
 
-#include "onetap/data/dataset.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/recipe/recipe.h"
 #include "onetap/train/checkpoint.h"
 #include "onetap/train/loader.h"
+#include "tools/onetap/opened_data.h"
 
 #include <CLI/CLI.hpp>
 
@@ -31,7 +31,7 @@ struct OpenRun {
   Recipe recipe;
   Graph graph;
   Checkpoint checkpoint;
-  DataSource source;
+  std::shared_ptr<const DataSource> source;
   torch::Device device = torch::kCPU;
   nn::GraphModule module{nullptr};
 
@@ -39,6 +39,6 @@ struct OpenRun {
 };
 
 // Reads checkpoint and data; sets LibTorch's threads.
-OpenRun open_run(const RunArguments& arguments);
+OpenRun open_run(const RunArguments& arguments, OpenedData& opened);
 
 }  // namespace onetap::tool

@@ -74,7 +74,8 @@ void print_sensitivity_table(const Sensitivity& result, const NetworkCount& coun
 }
 
 int run_sensitivity(const SensitivityArguments& options) {
-  OpenRun run = open_run(options.run);
+  OpenedData opened;
+  OpenRun run = open_run(options.run, opened);
   if (run.module->sal_layers().empty()) {
     fail_data("[sensitivity] expected a run with Shift Attention Layers, got a dense one ({})", options.run.run);
   }
@@ -82,14 +83,13 @@ int run_sensitivity(const SensitivityArguments& options) {
   SensitivityOptions measure;
   measure.stream = run.test_stream();
   measure.device = run.device;
-  measure.images = options.run.images;
-  const int64_t total =
-      measure.images > 0 ? std::min(measure.images, run.source.test->size()) : run.source.test->size();
+  measure.stream.images = options.run.images;
+  const int64_t total = run.source->test->first(options.run.images);
   measure.progress = [&](int64_t images) {
     console().progress(fmt::format("{} layers on {}/{} images", run.module->sal_layers().size(), images, total));
     return !stop_requested.load();
   };
-  auto result = measure_sensitivity(run.module, *run.source.test, measure);
+  auto result = measure_sensitivity(run.module, *run.source->test, measure);
   console().clear_progress();
   if (!result) return signal_exit_code();
   if (options.sort == "cost") {

@@ -155,13 +155,6 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
   }
 }
 
-bool has_sal_layers(const Graph& graph) {
-  for (const Node& node : graph.nodes()) {
-    if (node.is_sal()) return true;
-  }
-  return false;
-}
-
 int run_train(const TrainOptions& options) {
   if (options.out.empty() && !options.dry_run) fail_usage("[train] expected --out RUN, the directory for this run");
   const Request request = read_request(options);
