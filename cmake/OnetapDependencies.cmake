@@ -21,6 +21,15 @@ onetap_header_library(json nlohmann/json.hpp)
 onetap_header_library(toml toml++/toml.h TOML_HEADER_ONLY=1)
 find_package(Threads REQUIRED)
 
+# Headers alone too, but optional: without it the runtime is slow, not missing.
+find_path(ONETAP_highway_INCLUDE hwy/highway.h DOC "folder of hwy/highway.h")
+if(ONETAP_highway_INCLUDE)
+  onetap_header_library(highway hwy/highway.h)
+  set(ONETAP_HAVE_HIGHWAY ON)
+else()
+  set(ONETAP_HAVE_HIGHWAY OFF)
+endif()
+
 # Optional: the feature that needs one says so when it is missing.
 find_package(PNG)
 find_package(PkgConfig)

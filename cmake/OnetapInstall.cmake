@@ -2,8 +2,8 @@
 include(CMakePackageConfigHelpers)
 
 set(onetap_config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/onetap)
-set(onetap_runtime_targets onetap_base onetap_graph onetap_count onetap_data onetap_tap onetap_runtime)
-set(onetap_runtime_folders base graph count data tap)
+set(onetap_runtime_targets onetap_base onetap_graph onetap_count onetap_data onetap_tap onetap_kernels onetap_runtime)
+set(onetap_runtime_folders base graph count data tap kernels runtime)
 set(onetap_train_targets onetap_recipe onetap_journal onetap_nn onetap_train onetap_freeze onetap_report)
 set(onetap_train_folders recipe journal nn train freeze report)
 
@@ -21,7 +21,7 @@ endif()
 
 foreach(folder ${onetap_folders})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/onetap/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/onetap
-          FILES_MATCHING PATTERN "*.h" PATTERN fail.h EXCLUDE PATTERN base/json.h EXCLUDE)
+          FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN fail.h EXCLUDE PATTERN base/json.h EXCLUDE)
 endforeach()
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/onetapConfig.cmake.in

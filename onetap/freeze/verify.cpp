@@ -2,7 +2,7 @@
 
 #include "onetap/base/error.h"
 #include "onetap/base/fail.h"
-#include "onetap/tap/reference.h"
+#include "onetap/runtime/reference.h"
 #include "onetap/train/score_sums.h"
 
 namespace onetap {

@@ -3,7 +3,7 @@
 #include <onetap/graph/zoo/zoo.h>
 #include <onetap/nn/shift_attention_conv.h>
 #include <onetap/recipe/recipe.h>
-#include <onetap/tap/reference.h>
+#include <onetap/runtime/reference.h>
 #include <onetap/train/resolve.h>
 
 int main() {

@@ -5,7 +5,7 @@
 #include "onetap/graph/method.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/tap/fold.h"
-#include "onetap/tap/reference.h"
+#include "onetap/runtime/reference.h"
 #include "onetap/tap/tap_file.h"
 #include "tests/graph/random_graph.h"
 #include "tests/graph/small_nets.h"

@@ -1,5 +1,5 @@
 // A frozen network that is accepted is whole: it is written and read again to the same bytes, and it runs.
-#include "onetap/tap/reference.h"
+#include "onetap/runtime/reference.h"
 #include "onetap/tap/tap_file.h"
 #include "tests/fuzz/fuzz.h"
 

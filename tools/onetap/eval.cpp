@@ -7,7 +7,7 @@
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
 #include "onetap/data/score.h"
-#include "onetap/tap/reference.h"
+#include "onetap/runtime/reference.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/table.h"

@@ -1,4 +1,4 @@
-#include "onetap/tap/reference.h"
+#include "onetap/runtime/reference.h"
 
 #include "onetap/graph/text.h"
 #include "tests/tap/random_net.h"

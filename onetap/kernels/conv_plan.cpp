@@ -1,0 +1,195 @@
+#include "onetap/kernels/conv_plan.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/kernels/kernel_set.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace onetap {
+namespace {
+
+int64_t cut(int64_t value, int64_t least, int64_t most) {
+  return std::max(least, std::min(value, most));
+}
+
+uint32_t bits_of(float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+// Which kernel positions any slice keeps.
+std::vector<bool> used_positions(const ConvShape& shape, const ConvWeights& weights) {
+  std::vector<bool> used(static_cast<size_t>(shape.area()), shape.taps == 0);
+  const int64_t sets = (shape.out + shape.share - 1) / shape.share;
+  for (int64_t i = 0; shape.taps > 0 && i < sets * shape.in_per_group() * shape.taps; ++i) {
+    used.at(weights.positions[i]) = true;
+  }
+  return used;
+}
+
+}  // namespace
+
+ConvPlan::ConvPlan(const ConvShape& shape, const ConvWeights& weights, const ConvBlocking& blocking,
+                   const KernelSet& kernels)
+    : shape_(shape), blocking_(blocking), lanes_(kernels.lanes) {
+  blocking_.outputs = static_cast<int>(cut(blocking.outputs, 1, kMaxOutputs));
+  blocking_.vectors = static_cast<int>(cut(blocking.vectors, 1, kernels.max_vectors(blocking_.outputs)));
+  blocking_.channels = cut(blocking.channels, 1, shape.in_per_group());
+  blocking_.tile_vectors = cut(blocking.tile_vectors, 1, vectors_of_plane());
+  blocking_.dense = blocking.dense || shape.taps == 0;
+  // Outputs that share positions across a border of groups see different inputs.
+  if (!blocking_.dense && shape.groups > 1 && shape.out_per_group() % shape.share != 0) blocking_.outputs = 1;
+  if (weights.bias != nullptr) {
+    bias_.assign(weights.bias, weights.bias + shape.out);
+  } else {
+    bias_.assign(static_cast<size_t>(shape.out), 0.0f);
+  }
+  lay_out_copies(blocking_.dense ? std::vector<bool>(static_cast<size_t>(shape.area()), true)
+                                 : used_positions(shape, weights));
+  if (is_shifted()) draw_masks();
+  cut_chunks();
+  write_stream(weights);
+}
+
+// Kernel row k * dilation = down * stride + rest: taps whose rest is equal see the same rows, `down` output rows apart.
+// A copy is stored so that those rows begin a vector; where `down` rows are no whole number of vectors, it takes one
+// copy per remainder.
+void ConvPlan::lay_out_copies(const std::vector<bool>& used) {
+  const int64_t width = shape_.out_w();
+  const int64_t tile = blocking_.tile_vectors * lanes_;
+  struct Key {
+    int64_t column, row, phase;
+    bool operator==(const Key& o) const { return column == o.column && row == o.row && phase == o.phase; }
+  };
+  std::vector<Key> keys;
+  std::vector<int64_t> first, last;  // floats of each copy, relative to the tile's first pixel less the phase
+  std::vector<size_t> copy_of(used.size());
+  std::vector<int64_t> begin_of(used.size());
+  for (size_t k = 0; k < used.size(); ++k) {
+    if (!used[k]) continue;
+    const auto position = static_cast<int64_t>(k);
+    const int64_t row = position / shape_.kernel_w * shape_.dilation_h;
+    const int64_t down = row / shape_.stride_h * width;
+    const Key key{position % shape_.kernel_w * shape_.dilation_w - shape_.padding_w,
+                  row % shape_.stride_h - shape_.padding_h, down % lanes_};
+    const auto found = std::find(keys.begin(), keys.end(), key);
+    const auto index = static_cast<size_t>(found - keys.begin());
+    begin_of[k] = down - key.phase;
+    copy_of[k] = index;
+    if (found == keys.end()) {
+      keys.push_back(key);
+      first.push_back(begin_of[k]);
+      last.push_back(begin_of[k]);
+    }
+    first[index] = std::min(first[index], begin_of[k]);
+    last[index] = std::max(last[index], begin_of[k]);
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    copies_.push_back({keys[i].column, keys[i].row, first[i] + keys[i].phase, channel_floats_, last[i] - first[i], 0});
+    channel_floats_ += tile + last[i] - first[i];
+  }
+  // Channels a multiple of 4 KiB apart would fight for the same cache sets.
+  if (channel_floats_ % 1024 == 0) channel_floats_ += lanes_;
+  position_offset_.assign(used.size(), 0);
+  for (size_t k = 0; k < used.size(); ++k) {
+    if (!used[k]) continue;
+    position_offset_[k] = static_cast<uint32_t>((copies_[copy_of[k]].start + begin_of[k] - first[copy_of[k]]) * 4);
+  }
+  if (scratch_floats() > (int64_t{1} << 29)) fail_usage("[kernels] a convolution needs more than 2 GiB of scratch");
+}
+
+// One mask per shift, as long as any copy of any tile reaches: all bits where the shifted pixel is of the same row and
+// inside the plane.
+void ConvPlan::draw_masks() {
+  const int64_t width = shape_.out_w();
+  int64_t length = 0;
+  for (const Copy& copy : copies_) length = std::max(length, copy.first + copy.rows_down);
+  length += round_up(pixels(), lanes_ * blocking_.tile_vectors) + lanes_;
+  std::vector<std::pair<int64_t, int64_t>> shifts;
+  for (Copy& copy : copies_) {
+    const std::pair shift(floor_div(copy.column, shape_.stride_w), floor_div(copy.row, shape_.stride_h));
+    const auto found = std::find(shifts.begin(), shifts.end(), shift);
+    copy.mask = (found - shifts.begin()) * length;
+    if (found == shifts.end()) shifts.push_back(shift);
+  }
+  masks_ = aligned_array<float>(static_cast<int64_t>(shifts.size()) * length);
+  float* to = masks_.get();
+  for (const auto& [right, down] : shifts) {
+    for (int64_t pixel = 0; pixel < length; ++pixel) {
+      const int64_t x = pixel % width + right, y = pixel / width + down;
+      const uint32_t bits = x >= 0 && x < width && y >= 0 && y < part_h() ? 0xFFFFFFFFu : 0u;
+      std::memcpy(to++, &bits, sizeof bits);
+    }
+  }
+}
+
+// Outputs that share positions, cut into as many as fit the registers; widest first, so that a kernel of one width runs
+// long.
+void ConvPlan::cut_chunks() {
+  const int64_t outputs = shape_.out_per_group();
+  const int64_t share = blocking_.dense ? outputs : std::min(shape_.share, outputs);
+  for (int width = blocking_.outputs; width >= 1; --width) {
+    const auto before = static_cast<int64_t>(chunk_outputs_.size());
+    for (int64_t set = 0; set < outputs; set += share) {
+      const int64_t end = std::min(set + share, outputs);
+      for (int64_t d = set; d < end; d += blocking_.outputs) {
+        if (std::min<int64_t>(blocking_.outputs, end - d) == width) chunk_outputs_.push_back(static_cast<int32_t>(d));
+      }
+    }
+    const auto chunks = static_cast<int64_t>(chunk_outputs_.size()) - before;
+    if (chunks > 0) segments_.push_back({width, before, chunks});
+  }
+}
+
+void ConvPlan::write_stream(const ConvWeights& weights) {
+  const int64_t in = shape_.in_per_group(), out = shape_.out_per_group();
+  const int64_t given = shape_.taps_per_slice();
+  const int64_t visited = blocking_.dense ? shape_.area() : given;
+  for (int64_t g = 0; g < shape_.groups; ++g) {
+    for (int64_t c = 0; c < in; c += blocking_.channels) {
+      Block block{g * in + c, std::min(blocking_.channels, in - c), 0, {}};
+      block.entries = block.channels * visited;
+      for (const Segment& segment : segments_) {
+        block.stream_from.push_back(stream_words_);
+        stream_words_ += segment.chunks * block.entries * (1 + segment.outputs);
+      }
+      blocks_.push_back(std::move(block));
+    }
+  }
+  stream_ = aligned_array<uint32_t>(stream_words_);
+  uint32_t* to = stream_.get();
+  // Where the weight of a visited position lies in its slice; -1 for a pruned one.
+  const auto slot = [&](int64_t output, int64_t channel, int64_t visit, int64_t& position) -> int64_t {
+    const uint16_t* kept =
+        shape_.taps > 0 ? weights.positions + (output / shape_.share * in + channel) * given : nullptr;
+    position = blocking_.dense ? visit : kept[visit];
+    if (!blocking_.dense || kept == nullptr) return visit;
+    const uint16_t* found = std::find(kept, kept + given, static_cast<uint16_t>(visit));
+    return found == kept + given ? -1 : found - kept;
+  };
+  for (const Block& block : blocks_) {
+    const int64_t group = block.first_channel / in, first = block.first_channel % in;
+    for (const Segment& segment : segments_) {
+      for (int64_t chunk = segment.first_chunk; chunk < segment.first_chunk + segment.chunks; ++chunk) {
+        const int64_t output = group * out + chunk_outputs_[static_cast<size_t>(chunk)];
+        for (int64_t c = 0; c < block.channels; ++c) {
+          for (int64_t visit = 0; visit < visited; ++visit) {
+            int64_t position = 0;
+            slot(output, first + c, visit, position);
+            *to++ = static_cast<uint32_t>(c * channel_floats_ * 4) + position_offset_[static_cast<size_t>(position)];
+            for (int r = 0; r < segment.outputs; ++r) {
+              const int64_t at = slot(output + r, first + c, visit, position);
+              const int64_t slice = (output + r) * in + first + c;
+              *to++ = at < 0 ? 0u : bits_of(weights.weight[slice * given + at]);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace onetap

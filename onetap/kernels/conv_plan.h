@@ -1,0 +1,122 @@
+// A convolution made ready for the fast kernels.
+//
+// The pixels of an output plane are numbered rows first and cut into vectors; `vectors` of them times `outputs`
+// channels stay in registers. For some input channels and a tile of pixels, the inputs are packed into scratch as
+// copies: one per kernel column (and per kernel row modulo the stride), shifted and bordered with zeros, so that every
+// tap is one aligned offset into the pack. A stride first takes the plane apart into planes of every stride-th pixel.
+// The weights lie in a stream of {offset, weights of R outputs} in exactly the order in which the kernel uses them.
+#pragma once
+
+#include "onetap/kernels/aligned.h"
+#include "onetap/kernels/conv_shape.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace onetap {
+
+// The most output channels and vectors that any kernel holds in registers.
+constexpr int kMaxOutputs = 4;
+constexpr int kMaxVectors = 8;
+
+// How a kernel walks the convolution. None of it changes the result beyond rounding.
+struct ConvBlocking {
+  int outputs = 4;            // output channels in registers; fewer where fewer share their positions
+  int vectors = 6;            // vectors of pixels in registers
+  int64_t channels = 80;      // input channels packed at a time
+  int64_t tile_vectors = 24;  // vectors of pixels packed at a time
+  bool dense = false;         // visit every position, with zeros for what was pruned
+
+  bool operator==(const ConvBlocking& other) const {
+    return outputs == other.outputs && vectors == other.vectors && channels == other.channels &&
+           tile_vectors == other.tile_vectors && dense == other.dense;
+  }
+};
+
+struct KernelSet;
+
+class ConvPlan {
+ public:
+  // For these kernels alone; a blocking that they have no tile for is cut to one they have.
+  ConvPlan(const ConvShape& shape, const ConvWeights& weights, const ConvBlocking& blocking, const KernelSet& kernels);
+
+  // One shifted image of an input plane.
+  struct Copy {
+    int64_t column = 0;     // of the kernel, times dilation, less padding: the shift to the right, in input pixels
+    int64_t row = 0;        // likewise, of the tap whose offset is 0 rows
+    int64_t first = 0;      // output pixel (relative to the tile's first) that the copy begins with
+    int64_t start = 0;      // floats from the channel's pack to this copy
+    int64_t rows_down = 0;  // what the copy holds beyond the tile, in floats
+    int64_t mask = 0;       // floats into border_masks(), to be indexed by output pixel
+  };
+
+  // Every stride-th pixel of every stride-th row of an input plane; with stride 1 the plane itself.
+  int64_t part_h() const { return (shape_.in_h + shape_.stride_h - 1) / shape_.stride_h; }
+  int64_t part_w() const { return (shape_.in_w + shape_.stride_w - 1) / shape_.stride_w; }
+  int64_t parts() const { return shape_.stride_h * shape_.stride_w; }
+  // Where such rows are as long as those of the output, a copy is one part of the plane, shifted: what the shift
+  // carries from one row into the next, or from beyond the plane, is cleared by a mask.
+  bool is_shifted() const { return part_w() == shape_.out_w(); }
+  const float* border_masks() const { return masks_.get(); }
+
+  // Consecutive entries of the stream with the same number of outputs.
+  struct Segment {
+    int outputs = 1;
+    int64_t first_chunk = 0;
+    int64_t chunks = 0;
+  };
+
+  // Some input channels of a group.
+  struct Block {
+    int64_t first_channel = 0;
+    int64_t channels = 0;
+    int64_t entries = 0;               // per chunk
+    std::vector<int64_t> stream_from;  // per segment: words from the stream's beginning
+  };
+
+  const ConvShape& shape() const { return shape_; }
+  const ConvBlocking& blocking() const { return blocking_; }
+  int lanes() const { return lanes_; }
+  const std::vector<Copy>& copies() const { return copies_; }
+  const std::vector<Segment>& segments() const { return segments_; }
+  // Blocks of group g: blocks()[g * blocks_per_group() ...].
+  const std::vector<Block>& blocks() const { return blocks_; }
+  int64_t blocks_per_group() const { return static_cast<int64_t>(blocks_.size()) / shape_.groups; }
+  int64_t chunks() const { return static_cast<int64_t>(chunk_outputs_.size()); }  // per group
+  const int32_t* chunk_outputs() const { return chunk_outputs_.data(); }  // first output of each, within the group
+  const uint32_t* stream() const { return stream_.get(); }
+  const float* bias() const { return bias_.data(); }
+
+  int64_t channel_floats() const { return channel_floats_; }  // of the pack
+  int64_t pixels() const { return shape_.out_h() * shape_.out_w(); }
+  int64_t tiles() const { return (vectors_of_plane() + blocking_.tile_vectors - 1) / blocking_.tile_vectors; }
+  int64_t vectors_of_plane() const { return (pixels() + lanes_ - 1) / lanes_; }
+  // The pack, and before it the parts of the planes where there is a stride.
+  int64_t scratch_floats() const { return parts_floats() + channel_floats_ * blocking_.channels; }
+  int64_t parts_floats() const {
+    return is_shifted() && parts() > 1 ? round_up(blocking_.channels * parts() * part_h() * part_w(), kLineFloats) : 0;
+  }
+  int64_t weight_bytes() const { return stream_words_ * 4 + static_cast<int64_t>(bias_.size()) * 4; }
+
+ private:
+  void lay_out_copies(const std::vector<bool>& used);
+  void draw_masks();
+  void cut_chunks();
+  void write_stream(const ConvWeights& weights);
+
+  ConvShape shape_;
+  ConvBlocking blocking_;
+  int lanes_;
+  std::vector<Copy> copies_;
+  AlignedArray<float> masks_;
+  std::vector<uint32_t> position_offset_;  // bytes into a channel's pack, by kernel position
+  std::vector<Segment> segments_;
+  std::vector<Block> blocks_;
+  std::vector<int32_t> chunk_outputs_;
+  AlignedArray<uint32_t> stream_;
+  int64_t stream_words_ = 0;
+  std::vector<float> bias_;
+  int64_t channel_floats_ = 0;
+};
+
+}  // namespace onetap

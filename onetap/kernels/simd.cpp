@@ -1,0 +1,138 @@
+// The kernels on Highway's vectors, once per target. Highway's headers alone: which of the targets this CPU runs is
+// asked of the compiler's runtime, so that a static binary needs no further library. SSSE3, the successors of AVX-512
+// (bits 0-7) and SVE (23-27): not worth their compile time, or without fixed vectors.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | 0xFFLL | (0x1FLL << 23))
+#ifndef HWY_IS_DEBUG_BUILD
+#define HWY_IS_DEBUG_BUILD 0  // its assertions would need Highway's library
+#endif
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "onetap/kernels/simd.cpp"
+#include "onetap/kernels/targets.h"
+
+#include <algorithm>
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#ifndef KERNELS_ATTR
+#define KERNELS_ATTR HWY_ATTR
+#define ONETAP_RESTRICT HWY_RESTRICT
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace onetap {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+
+constexpr int kLanes = static_cast<int>(HWY_LANES(float));
+constexpr int kRegisters = HWY_ARCH_ARM || HWY_TARGET == HWY_AVX3 ? 32 : 16;
+constexpr const char* kTargetName = HWY_TARGET == HWY_AVX3   ? "avx512"
+                                    : HWY_TARGET == HWY_AVX2 ? "avx2"
+                                    : HWY_TARGET == HWY_SSE4 ? "sse4"
+                                    : HWY_TARGET == HWY_NEON ? "neon"
+                                                             : "sse2";
+
+namespace ops {
+
+using V = hn::Vec<D>;
+
+HWY_INLINE HWY_ATTR V load(const float* from) {
+  return hn::Load(D(), from);
+}
+HWY_INLINE HWY_ATTR V load_unaligned(const float* from) {
+  return hn::LoadU(D(), from);
+}
+HWY_INLINE HWY_ATTR void store(V v, float* to) {
+  hn::Store(v, D(), to);
+}
+HWY_INLINE HWY_ATTR void store_unaligned(V v, float* to) {
+  hn::StoreU(v, D(), to);
+}
+HWY_INLINE HWY_ATTR V broadcast(float value) {
+  return hn::Set(D(), value);
+}
+HWY_INLINE HWY_ATTR V zero() {
+  return hn::Zero(D());
+}
+HWY_INLINE HWY_ATTR V mul_add(V a, V b, V c) {
+  return hn::MulAdd(a, b, c);
+}
+HWY_INLINE HWY_ATTR V add(V a, V b) {
+  return hn::Add(a, b);
+}
+HWY_INLINE HWY_ATTR V max(V a, V b) {
+  return hn::Max(a, b);
+}
+HWY_INLINE HWY_ATTR V bit_and(V a, V b) {
+  return hn::And(a, b);
+}
+HWY_INLINE HWY_ATTR void load_pairs(const float* from, V& even, V& odd) {
+  hn::LoadInterleaved2(D(), from, even, odd);
+}
+HWY_INLINE HWY_ATTR float sum(V v) {
+  return hn::GetLane(hn::SumOfLanes(D(), v));
+}
+
+}  // namespace ops
+
+#include "onetap/kernels/kernels-inl.h"
+
+}  // namespace
+
+const KernelSet& target_kernels() {
+  return kernels();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace onetap
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace onetap {
+namespace {
+
+#if HWY_ARCH_X86
+// What Highway's targets are compiled for.
+bool runs_sse4() {
+  return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes");
+}
+bool runs_avx2() {
+  return runs_sse4() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+bool runs_avx512() {
+  return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
+}
+#endif
+
+}  // namespace
+
+std::vector<const KernelSet*> simd_kernels() {
+  std::vector<const KernelSet*> sets;
+#if HWY_TARGETS & HWY_AVX3
+  if (runs_avx512()) sets.push_back(&N_AVX3::target_kernels());
+#endif
+#if HWY_TARGETS & HWY_AVX2
+  if (runs_avx2()) sets.push_back(&N_AVX2::target_kernels());
+#endif
+#if HWY_TARGETS & HWY_SSE4
+  if (runs_sse4()) sets.push_back(&N_SSE4::target_kernels());
+#endif
+#if defined(HWY_SSE2) && (HWY_TARGETS & HWY_SSE2)
+  sets.push_back(&N_SSE2::target_kernels());
+#endif
+#if HWY_TARGETS & HWY_NEON
+  sets.push_back(&N_NEON::target_kernels());
+#endif
+  return sets;
+}
+
+}  // namespace onetap
+#endif

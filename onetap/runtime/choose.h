@@ -1,0 +1,15 @@
+// How a convolution is best walked: by rule, or by trying.
+#pragma once
+
+#include "onetap/kernels/conv_plan.h"
+#include "onetap/kernels/kernel_set.h"
+
+namespace onetap {
+
+// By rule, from what was measured on one machine (docs/cpu-speed.md).
+ConvBlocking choose_blocking(const ConvShape& shape, const KernelSet& kernels);
+
+// The fastest of several, each timed on random data on one thread: some tens of milliseconds.
+ConvBlocking tune_blocking(const ConvShape& shape, const ConvWeights& weights, const KernelSet& kernels);
+
+}  // namespace onetap

@@ -1,0 +1,50 @@
+// Runs a model. A session belongs to one caller at a time; several sessions may run at once and share their model.
+#pragma once
+
+#include "onetap/kernels/aligned.h"
+#include "onetap/runtime/model.h"
+#include "onetap/runtime/team.h"
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+namespace onetap {
+
+struct SessionOptions {
+  int64_t threads = 1;
+  // Images that one call usually has: memory for one image per thread is set aside if this is more than 1.
+  int64_t batch = 1;
+};
+
+class Session {
+ public:
+  explicit Session(std::shared_ptr<const Model> model, const SessionOptions& options = {});
+
+  const Model& model() const { return *model_; }
+  int64_t threads() const { return team_.size(); }
+
+  // `images`: count x input_floats(), planes of floats as the graph's input has them, without gaps; `outputs`: count x
+  // output_floats(). One image per thread; what is left over, image by image, with all threads on each. Allocates
+  // nothing. The result does not depend on threads or count.
+  void run(const float* images, int64_t count, float* outputs);
+
+  // One image; adds to seconds[step] what every step of the model's plan took.
+  void run_timed(const float* image, float* outputs, std::vector<double>& seconds);
+
+  // Activations and scratch: all that is held beside the model.
+  int64_t memory_bytes() const;
+
+ private:
+  void run_image(float* arena, const float* image, float* output, int64_t worker, bool split, double* seconds);
+  void run_step(size_t step, float* arena, const float* image, int64_t worker, bool split);
+  float* scratch(int64_t worker) { return scratch_.get() + worker * scratch_stride_; }
+
+  std::shared_ptr<const Model> model_;
+  Team team_;
+  int64_t arenas_ = 1;
+  int64_t arena_stride_ = 0, scratch_stride_ = 0;
+  AlignedArray<float> arena_, scratch_;
+};
+
+}  // namespace onetap

@@ -1,0 +1,205 @@
+#include "onetap/runtime/session.h"
+
+#include "onetap/graph/method.h"
+#include "onetap/graph/zoo/zoo.h"
+#include "onetap/runtime/reference.h"
+#include "tests/runtime/allocations.h"
+#include "tests/support/support.h"
+#include "tests/tap/random_net.h"
+
+#include <cmath>
+#include <thread>
+
+namespace onetap {
+namespace {
+
+using testing::fill_net;
+using testing::random_floats;
+using testing::random_net;
+
+// Largest difference relative to the largest reference value.
+double relative_gap(const std::vector<float>& got, const std::vector<float>& expected) {
+  double gap = 0, scale = 1e-30;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(got[i]) - expected[i]);
+    gap = std::max(gap, std::isnan(difference) ? 1e9 : difference);
+    scale = std::max(scale, std::abs(static_cast<double>(expected[i])));
+  }
+  return gap / scale;
+}
+
+struct Trial {
+  std::vector<float> images, expected;
+  int64_t count;
+};
+
+Trial make_trial(const TapNet& net, int64_t count, uint64_t seed) {
+  Random random(seed, Purpose::kTest, 5);
+  Trial trial;
+  trial.count = count;
+  const auto floats = static_cast<size_t>(element_count(net.graph.input().shape));
+  trial.images = random_floats(floats * static_cast<size_t>(count), random);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto one = run_reference(net, trial.images.data() + static_cast<size_t>(i) * floats);
+    trial.expected.insert(trial.expected.end(), one.begin(), one.end());
+  }
+  return trial;
+}
+
+void expect_right(const TapNet& net, const Trial& trial, const ModelOptions& model, const SessionOptions& options,
+                  const std::string& what) {
+  Session session(std::make_shared<const Model>(net, model), options);
+  std::vector<float> got(trial.expected.size(), -1.0f);
+  session.run(trial.images.data(), trial.count, got.data());
+  EXPECT_LT(relative_gap(got, trial.expected), 1e-4) << what;
+}
+
+TEST(Session, EqualsTheReferenceOnRandomNetworks) {
+  for (uint64_t seed = 0; seed < 400 && !::testing::Test::HasFailure(); ++seed) {
+    const TapNet net = random_net(seed);
+    const Trial trial = make_trial(net, 1 + static_cast<int64_t>(seed % 5), seed);
+    const KernelSet& kernels = *kernel_sets()[seed % kernel_sets().size()];
+    const ModelOptions model{kernels.name, false, seed % 7 == 0};
+    expect_right(net, trial, model, {1 + static_cast<int64_t>(seed % 3), trial.count},
+                 "seed " + std::to_string(seed) + " " + kernels.name);
+  }
+}
+
+TapNet zoo_net(const std::string& name, int64_t width, int64_t taps, int64_t share) {
+  NetSpec spec;
+  spec.arch = name;
+  spec.width = width;
+  Graph graph = build_network(spec);
+  if (taps > 0) {
+    Method method;
+    method.kind = Method::Kind::kSal;
+    method.taps = taps;
+    method.share = share;
+    apply_method(graph, method, "");
+  }
+  return fill_net(frozen_form(graph).graph, 3);
+}
+
+// Weights of variance 1 / inputs keep the values of a deep network finite.
+TapNet scaled(TapNet net) {
+  for (const Node& node : net.graph.nodes()) {
+    const auto found = net.layers.find(node.name);
+    if (found == net.layers.end() || node.out == 0) continue;
+    const double inputs = static_cast<double>(found->second.weight.size()) / static_cast<double>(node.out);
+    for (float& weight : found->second.weight) weight *= static_cast<float>(1.5 / std::sqrt(inputs));
+  }
+  return net;
+}
+
+TEST(Session, EqualsTheReferenceOnEveryZooNetwork) {
+  for (const char* name : {"resnet20", "resnet56", "resnet110", "resnet50-cifar", "resnet-w"}) {
+    for (const int64_t taps : {0, 1, 2}) {
+      const TapNet net = scaled(zoo_net(name, 8, taps, 4));
+      expect_right(net, make_trial(net, 2, 1), {}, {2, 2}, name);
+    }
+  }
+}
+
+TEST(Session, EqualsTheReferenceForSharesAndTargets) {
+  for (const KernelSet* kernels : kernel_sets()) {
+    for (const int64_t share : {1, 2, 3, 4, 8, 13}) {
+      const TapNet net = scaled(zoo_net("resnet20", 13, 1, share));
+      expect_right(net, make_trial(net, 1, 1), {kernels->name, false, false}, {1, 1},
+                   std::string(kernels->name) + " share " + std::to_string(share));
+    }
+  }
+}
+
+TEST(Session, ThreadsAndBatchesChangeNothing) {
+  const TapNet net = scaled(zoo_net("resnet20", 16, 1, 1));
+  const auto model = std::make_shared<const Model>(net);
+  const Trial trial = make_trial(net, 7, 1);
+  std::vector<float> one(trial.expected.size());
+  Session(model).run(trial.images.data(), trial.count, one.data());
+  for (const int64_t threads : {2, 3, 4}) {
+    for (const int64_t batch : {1, 8}) {
+      std::vector<float> got(one.size());
+      Session(model, {threads, batch}).run(trial.images.data(), trial.count, got.data());
+      EXPECT_EQ(got, one) << threads << " threads, batch " << batch;
+    }
+  }
+}
+
+TEST(Session, RunAllocatesNothing) {
+  const TapNet net = scaled(zoo_net("resnet20", 8, 1, 2));
+  const Trial trial = make_trial(net, 5, 1);
+  const TapNet every_op = random_net(11);
+  const Trial other = make_trial(every_op, 5, 1);
+  for (const int64_t threads : {1, 2}) {
+    Session session(std::make_shared<const Model>(net), {threads, 4});
+    Session second(std::make_shared<const Model>(every_op), {threads, 4});
+    std::vector<float> got(trial.expected.size()), more(other.expected.size());
+    const int64_t before = testing::allocations();
+    session.run(trial.images.data(), trial.count, got.data());
+    second.run(other.images.data(), other.count, more.data());
+    EXPECT_EQ(testing::allocations(), before) << threads << " threads";
+  }
+  const int64_t before = testing::allocations();
+  { const std::vector<int> counted(3); }
+  EXPECT_GT(testing::allocations(), before) << "the counter counts nothing";
+}
+
+TEST(Session, SeveralSessionsShareAModel) {
+  const TapNet net = scaled(zoo_net("resnet20", 8, 1, 4));
+  const auto model = std::make_shared<const Model>(net);
+  const Trial trial = make_trial(net, 3, 1);
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&, caller] {
+      Session session(model, {1 + caller % 2, 1 + caller});
+      std::vector<float> got(trial.expected.size());
+      for (int round = 0; round < 3; ++round) {
+        session.run(trial.images.data(), trial.count, got.data());
+        EXPECT_LT(relative_gap(got, trial.expected), 1e-4);
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
+
+TEST(Session, DenseFormGivesTheSameAndCountsMore) {
+  const TapNet net = scaled(zoo_net("resnet20", 16, 1, 4));
+  const Model pruned(net), dense(net, {"", false, true});
+  EXPECT_GT(dense.macs(), pruned.macs() * 6);
+  expect_right(net, make_trial(net, 1, 1), {"", false, true}, {}, "dense");
+}
+
+// Nearly all taps kept, one by one: visiting every position is cheaper than waiting for loads.
+TEST(Model, ALayerWhereDenseWinsRunsDense) {
+  const TapNet net = scaled(zoo_net("resnet20", 16, 8, 1));
+  const Model model(net);
+  for (size_t step = 0; step < model.plan().steps.size(); ++step) {
+    if (model.layer(step).conv == nullptr) continue;
+    EXPECT_TRUE(model.layer(step).conv->blocking().dense);
+  }
+}
+
+TEST(Model, TheArenaIsSmallerThanAllValues) {
+  const TapNet net = zoo_net("resnet20", 16, 1, 1);
+  const Model model(net);
+  int64_t all = 0;
+  for (const PlannedValue& value : model.plan().values) all += value.floats() * 4;
+  EXPECT_LT(model.arena_bytes(), all / 4);
+  EXPECT_LE(model.arena_bytes(), 3 * 16 * 32 * 32 * 4 + 4096);  // input of a block, its middle, its result
+}
+
+TEST(Model, FusesSumsAndRelus) {
+  const Model model(zoo_net("resnet20", 4, 0, 0));
+  int64_t adds = 0, relus = 0, residuals = 0;
+  for (const PlannedStep& step : model.plan().steps) {
+    adds += step.node->op == Op::kAdd ? 1 : 0;
+    relus += step.node->op == Op::kRelu ? 1 : 0;
+    residuals += step.residual >= 0 ? 1 : 0;
+  }
+  EXPECT_EQ(adds, 0);
+  EXPECT_EQ(relus, 0);
+  EXPECT_EQ(residuals, 9);
+}
+
+}  // namespace
+}  // namespace onetap

@@ -1,0 +1,57 @@
+#include "onetap/runtime/team.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace onetap {
+namespace {
+
+TEST(Team, EveryPartRunsOnce) {
+  for (const int64_t size : {1, 2, 3, 8}) {
+    Team team(size);
+    EXPECT_EQ(team.size(), size);
+    for (int64_t parts = 0; parts < 40; ++parts) {
+      std::vector<int> counts(static_cast<size_t>(parts), 0);  // plain ints: the sanitizer sees a part run twice
+      team.run(parts, [&](int64_t part) { ++counts[static_cast<size_t>(part)]; });
+      EXPECT_EQ(std::count(counts.begin(), counts.end(), 1), parts);
+    }
+  }
+}
+
+TEST(Team, WhatPartsWroteIsThereAfterwards) {
+  Team team(4);
+  int64_t total = 0;
+  for (int round = 0; round < 2000; ++round) {
+    int64_t sums[4] = {};
+    team.run(4, [&](int64_t part) { sums[part] = part + round; });
+    total += std::accumulate(std::begin(sums), std::end(sums), int64_t{0});
+  }
+  EXPECT_EQ(total, 4 * (1999 * 2000 / 2) + 6 * 2000);
+}
+
+TEST(Team, WakesThoseWhoFellAsleep) {
+  Team team(3);
+  for (int round = 0; round < 3; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    std::atomic<int> ran{0};
+    team.run(3, [&](int64_t) { ++ran; });
+    EXPECT_EQ(ran, 3);
+  }
+}
+
+TEST(Team, SeveralTeamsAtOnce) {
+  std::vector<std::thread> owners;
+  std::atomic<int64_t> ran{0};
+  for (int owner = 0; owner < 4; ++owner) {
+    owners.emplace_back([&] {
+      Team team(2);
+      for (int round = 0; round < 200; ++round) team.run(5, [&](int64_t) { ++ran; });
+    });
+  }
+  for (std::thread& owner : owners) owner.join();
+  EXPECT_EQ(ran, 4 * 200 * 5);
+}
+
+}  // namespace
+}  // namespace onetap
