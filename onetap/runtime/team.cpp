@@ -25,10 +25,19 @@ void pause_cpu() {
 
 Team::Team(int64_t size) : size_(std::max<int64_t>(1, size)) {
   threads_.reserve(static_cast<size_t>(size_ - 1));
-  for (int64_t i = 1; i < size_; ++i) threads_.emplace_back([this] { worker(); });
+  try {
+    for (int64_t i = 1; i < size_; ++i) threads_.emplace_back([this] { worker(); });
+  } catch (...) {  // the machine has no more: those that there are must end before their handles do
+    stop();
+    throw;
+  }
 }
 
 Team::~Team() {
+  stop();
+}
+
+void Team::stop() {
   stop_ = true;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

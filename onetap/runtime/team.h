@@ -34,6 +34,7 @@ class Team {
 
   void run_erased(int64_t parts, Call call, void* context);
   void take_parts();
+  void stop();
   void worker();
 
   int64_t size_;

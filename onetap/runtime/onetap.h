@@ -1,0 +1,91 @@
+/* onetap for C: runs frozen networks (.tap files). Every program that can call C can call this.
+ *
+ *   onetap_session* session = NULL;
+ *   if (onetap_open("model.tap", NULL, &session) != ONETAP_OK) {
+ *     fprintf(stderr, "%s\n", onetap_last_error());
+ *     return 1;
+ *   }
+ *   ...
+ *   onetap_run(session, image, 1, outputs);
+ *   onetap_close(session);
+ *
+ * A session belongs to one caller at a time; several sessions may run at once. Nothing here prints, exits or throws.
+ * docs/runtime.md has the rest. Names and meanings below stay as they are; new ones may come. */
+#ifndef ONETAP_ONETAP_H
+#define ONETAP_ONETAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define ONETAP_API __attribute__((visibility("default")))
+#else
+#define ONETAP_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What functions return: the exit codes of the command. onetap_last_error() says more. */
+enum {
+  ONETAP_OK = 0,
+  ONETAP_FAILURE = 1, /* the machine failed: out of memory, no more threads */
+  ONETAP_USAGE = 2,   /* the caller asked for something impossible: NULL, an unknown target */
+  ONETAP_CHECK = 3,   /* a check that was asked for did not hold */
+  ONETAP_DATA = 4     /* a file is missing or does not hold what it should */
+};
+
+/* A frozen network made ready for this machine, with the threads and the memory to run it. */
+typedef struct onetap_session onetap_session;
+
+/* Zeros mean defaults, so that a program compiled against an older onetap.h goes on as before. */
+typedef struct onetap_options {
+  size_t size;        /* sizeof(onetap_options): tells the library which fields there are */
+  const char* target; /* kernels: "avx512", "avx2", "sse4", "neon", "plain"; NULL: ONETAP_TARGET, or the best here */
+  int32_t threads;    /* 1 to 1024; 0: all CPUs that this process may use */
+  int32_t batch;      /* images that one call usually has: more than 1 sets memory aside for one image per thread */
+  int32_t tune;       /* not 0: time alternatives for every layer; results are kept in the user's cache folder */
+  int32_t reserved;   /* 0 */
+} onetap_options;
+
+/* onetap_options options = ONETAP_OPTIONS_INIT; */
+#define ONETAP_OPTIONS_INIT \
+  { sizeof(onetap_options), NULL, 0, 0, 0, 0 }
+
+/* "0.1.0" */
+ONETAP_API const char* onetap_version(void);
+
+/* Why the last call that failed on this thread did so, in one line; "" if none has. Never NULL. Valid until the next
+ * call that fails on this thread. */
+ONETAP_API const char* onetap_last_error(void);
+
+/* Reads a .tap file. `options` may be NULL. *session is set to NULL if this fails. */
+ONETAP_API int onetap_open(const char* path, const onetap_options* options, onetap_session** session);
+
+/* NULL is fine. */
+ONETAP_API void onetap_close(onetap_session* session);
+
+/* Channels, rows and columns of the image that the network takes; {N, 1, 1} for one that takes a vector of N. */
+ONETAP_API int onetap_input_shape(const onetap_session* session, int64_t shape[3]);
+
+/* Floats that come out for one image: the classes of a classifier. */
+ONETAP_API int onetap_output_count(const onetap_session* session, int64_t* count);
+
+/* Name of the class of an output; NULL if the file does not say, or if there is no such output. Valid until the session
+ * is closed. */
+ONETAP_API const char* onetap_class_name(const onetap_session* session, int64_t index);
+
+/* What the network wants to see of a pixel, for red, green and blue: (value / 255 - mean) / sd. */
+ONETAP_API int onetap_pixel_scale(const onetap_session* session, float mean[3], float sd[3]);
+
+/* `images`: count images without gaps, each channels x rows x columns floats, a whole channel after the other;
+ * `outputs`: room for count x onetap_output_count floats. Allocates nothing; the result does not depend on threads or
+ * count. The two must not overlap. */
+ONETAP_API int onetap_run(onetap_session* session, const float* images, int64_t count, float* outputs);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,15 @@
+# cmake -DNM=... -DLIBRARY=libonetap.so -P symbols.cmake: the library shows the C API, whole, and nothing else.
+execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX REPLACE "\n$" "" listing "${listing}")
+string(REPLACE "\n" ";" lines "${listing}")
+set(names)
+foreach(line ${lines})
+  string(REGEX MATCH "[^ ]+$" name "${line}")
+  list(APPEND names ${name})
+endforeach()
+list(SORT names)
+set(expected onetap_class_name onetap_close onetap_input_shape onetap_last_error onetap_open onetap_output_count
+  onetap_pixel_scale onetap_run onetap_version)
+if(NOT names STREQUAL expected)
+  message(FATAL_ERROR "expected the symbols ${expected}, got ${names} (${LIBRARY})")
+endif()
