@@ -20,11 +20,10 @@ std::string dense_safetensors(const TapNet& net) {
   std::deque<std::vector<float>> held;
   std::vector<TensorView> views;
   for (const Node& node : net.graph.nodes()) {
-    LayerShapes shapes = layer_shapes(net.graph, node);
+    const LayerShapes shapes = layer_shapes(net.graph, node);
     if (shapes.weight.empty()) continue;
-    if (node.op == Op::kTapConv) shapes.weight = {node.out, shapes.weight[1], node.kernel.h, node.kernel.w};
-    views.push_back(
-        {node.name + ".weight", DType::kF32, shapes.weight, held.emplace_back(dense_weight(net, node)).data()});
+    views.push_back({node.name + ".weight", DType::kF32, dense_shape(net.graph, node),
+                     held.emplace_back(dense_weight(net, node)).data()});
     if (!shapes.bias.empty()) {
       views.push_back({node.name + ".bias", DType::kF32, shapes.bias, net.tensors(node).bias.data()});
     }
