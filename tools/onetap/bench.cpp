@@ -329,7 +329,8 @@ int run_bench(const BenchArguments& options) {
 void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<BenchArguments>();
   CLI::App* verb = app.add_subcommand("bench", "how fast a frozen network runs on this CPU, alone and against others");
-  options->network.add(*verb, "a .tap file; or an architecture or network text file, with random weights");
+  options->network.add(*verb, "a .tap file; or an architecture or network text file, with random weights",
+                       /*with_layers=*/false);
   verb->get_option("NETWORK")->required();
   verb->add_option("MORE", options->more, "more .tap files, in turns with the first");
   verb->add_option("--threads", options->threads, "CPU threads")->check(CLI::Range(1, 1024))->option_text("N [1]");

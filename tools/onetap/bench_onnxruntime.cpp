@@ -42,8 +42,8 @@ class ScratchFolder {
 
 std::vector<std::string> words_of(const std::string& line) {
   std::vector<std::string> words;
-  for (const std::string& word : split(line, ' ')) {
-    if (!word.empty()) words.push_back(word);
+  for (const std::string_view word : split(line, ' ')) {
+    if (!word.empty()) words.emplace_back(word);
   }
   return words;
 }
