@@ -1,5 +1,6 @@
 #include "onetap/base/safetensors.h"
 
+#include "onetap/base/bytes.h"
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
@@ -123,9 +124,7 @@ std::string front_of(std::vector<TensorView>& tensors, const Metadata& metadata)
   }
   std::string text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  std::string front;
-  for (size_t i = 0; i < 8; ++i) front += static_cast<char>(static_cast<uint8_t>(uint64_t{text.size()} >> (8 * i)));
-  return front + text;
+  return little_endian(uint64_t{text.size()}) + text;
 }
 
 }  // namespace

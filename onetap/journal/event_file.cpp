@@ -1,10 +1,11 @@
 #include "onetap/journal/event_file.h"
 
+#include "onetap/base/bytes.h"
 #include "onetap/base/fail.h"
+#include "onetap/base/protobuf.h"
 
 #include <array>
 #include <chrono>
-#include <cstring>
 #include <unistd.h>
 
 namespace onetap {
@@ -27,53 +28,15 @@ uint32_t crc32c(std::string_view bytes) {
   return crc ^ 0xFFFFFFFFu;
 }
 
-template <typename T>
-std::string little_endian(T value) {
-  std::string text(sizeof(T), '\0');
-  for (size_t i = 0; i < sizeof(T); ++i) text[i] = static_cast<char>(value >> (8 * i));
-  return text;
-}
-
-// Protobuf wire format: just the parts an Event needs.
-std::string varint(uint64_t value) {
-  std::string text;
-  while (value >= 0x80) {
-    text += static_cast<char>(value | 0x80);
-    value >>= 7;
-  }
-  return text + static_cast<char>(value);
-}
-
-std::string tag(uint32_t field, uint32_t wire_type) {
-  return varint(field << 3 | wire_type);
-}
-
-std::string bytes_field(uint32_t field, std::string_view bytes) {
-  return tag(field, 2) + varint(bytes.size()) + std::string(bytes);
-}
-
-std::string varint_field(uint32_t field, uint64_t value) {
-  return tag(field, 0) + varint(value);
-}
-
-std::string double_field(uint32_t field, double value) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return tag(field, 1) + little_endian(bits);
-}
-
-std::string float_field(uint32_t field, float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return tag(field, 5) + little_endian(bits);
-}
-
 double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::string event(int64_t step, const std::string& content) {
-  return double_field(1, now()) + varint_field(2, static_cast<uint64_t>(step)) + content;
+// The front of every event; what happened comes behind.
+ProtobufMessage event(int64_t step) {
+  ProtobufMessage message;
+  message.add_double(1, now()).add_int(2, step);
+  return message;
 }
 
 std::string host_name() {
@@ -102,18 +65,22 @@ EventFile::EventFile(const std::filesystem::path& directory, int64_t step) {
     if (!std::filesystem::exists(path)) break;
   }
   writer_ = std::make_unique<FileWriter>(path);
-  constexpr uint64_t kSessionStart = 1;
-  writer_->write(tfrecord(event(0, bytes_field(3, "brain.Event:2"))));
+  writer_->write(tfrecord(event(0).add_bytes(3, "brain.Event:2").bytes()));
   // TensorBoard drops everything at or after the step of a session start; what was logged at `step` itself stays.
-  if (step > 0) writer_->write(tfrecord(event(step + 1, bytes_field(7, varint_field(1, kSessionStart)))));
+  constexpr int64_t kSessionStart = 1;
+  ProtobufMessage session;
+  session.add_int(1, kSessionStart);
+  if (step > 0) writer_->write(tfrecord(event(step + 1).add_message(7, session).bytes()));
 }
 
 void EventFile::write_scalars(int64_t step, const std::vector<std::pair<std::string, double>>& scalars) {
-  std::string summary;
+  ProtobufMessage summary;
   for (const auto& [name, value] : scalars) {
-    summary += bytes_field(1, bytes_field(1, name) + float_field(2, static_cast<float>(value)));
+    ProtobufMessage scalar;
+    scalar.add_bytes(1, name).add_float(2, static_cast<float>(value));
+    summary.add_message(1, scalar);
   }
-  writer_->write(tfrecord(event(step, bytes_field(5, summary))));
+  writer_->write(tfrecord(event(step).add_message(5, summary).bytes()));
 }
 
 }  // namespace onetap

@@ -45,13 +45,10 @@ std::vector<TensorView> layer_views(const Graph& graph, const Node& node, Weight
 }
 
 Metadata metadata_of(const TapNet& net) {
-  Metadata metadata = {{"format", kFormat},
-                       {"version", std::to_string(kVersion)},
-                       {"graph", graph_json(net.graph)},
-                       {"mean", fmt::format("[{}]", fmt::join(net.pixels.mean, ","))},
-                       {"sd", fmt::format("[{}]", fmt::join(net.pixels.sd, ","))}};
-  if (!net.classes.empty()) metadata["classes"] = json_text(nlohmann::json(net.classes));
-  for (const auto& [key, value] : net.facts) metadata[kFactPrefix + key] = value;
+  Metadata metadata = tap_metadata(net);
+  metadata["format"] = kFormat;
+  metadata["version"] = std::to_string(kVersion);
+  metadata["graph"] = graph_json(net.graph);
   return metadata;
 }
 
@@ -213,6 +210,14 @@ std::vector<uint16_t> unpack_positions(std::string_view packed, size_t count, in
     if (bit(at) != 0) fail_data("[tap] expected zero bits after the last position ({})", label);
   }
   return positions;
+}
+
+Metadata tap_metadata(const TapNet& net) {
+  Metadata metadata = {{"mean", fmt::format("[{}]", fmt::join(net.pixels.mean, ","))},
+                       {"sd", fmt::format("[{}]", fmt::join(net.pixels.sd, ","))}};
+  if (!net.classes.empty()) metadata["classes"] = json_text(nlohmann::json(net.classes));
+  for (const auto& [key, value] : net.facts) metadata[kFactPrefix + key] = value;
+  return metadata;
 }
 
 std::string tap_bytes(const TapNet& net) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,9 @@ namespace onetap {
 std::string tap_bytes(const TapNet& net);
 // Its length, known before there are weights: of a network of this frozen form without classes and facts.
 uint64_t tap_length(const Graph& frozen, WeightType type);
+
+// What the file's metadata says beside the graph: mean, sd, classes, and facts as about.KEY.
+std::map<std::string, std::string> tap_metadata(const TapNet& net);
 
 // There whole or not at all.
 void write_tap(const std::filesystem::path& path, const TapNet& net);

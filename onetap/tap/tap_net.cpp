@@ -103,6 +103,12 @@ std::vector<float> dense_weight(const TapNet& net, const Node& node) {
   return dense;
 }
 
+Shape dense_shape(const Graph& graph, const Node& node) {
+  Shape shape = layer_shapes(graph, node).weight;
+  if (node.op != Op::kTapConv) return shape;
+  return {shape[0], shape[1], node.kernel.h, node.kernel.w};
+}
+
 std::vector<int64_t> kept_counts(const TapNet& net, const Node& node) {
   std::vector<int64_t> counts(static_cast<size_t>(node.kernel.area()), 0);
   for (const uint16_t position : net.tensors(node).positions) ++counts[position];

@@ -58,8 +58,10 @@ LayerShapes layer_shapes(const Graph& graph, const Node& node);
 // kData unless the graph is one of inference ops and every tensor has its size and its positions in range.
 void check_tap_net(const TapNet& net);
 
-// The weights of a conv or tap conv with the pruned ones as zeros: [out, in / groups, kernel rows, kernel columns].
+// The weights of a node with those that a tap conv lost as zeros: [out, in / groups, kernel rows, kernel columns] of a
+// convolution, as they are of others.
 std::vector<float> dense_weight(const TapNet& net, const Node& node);
+Shape dense_shape(const Graph& graph, const Node& node);
 
 // Slices that keep each position of a tap conv's kernel, counted once per group of outputs that share.
 std::vector<int64_t> kept_counts(const TapNet& net, const Node& node);

@@ -1,6 +1,8 @@
 #include <iostream>
 #include <onetap/count/count.h>
 #include <onetap/data/source.h>
+#include <onetap/emit/onnx.h>
+#include <onetap/graph/text.h>
 #include <onetap/graph/zoo/zoo.h>
 #include <onetap/tap/fold.h>
 #include <onetap/tap/tap_file.h>
@@ -13,6 +15,9 @@ int main() {
   const auto count = onetap::count_network(graph, onetap::CountRules::kPaper);
   const auto data = onetap::open_data("shapes:train=10,test=10");
   const auto bytes = onetap::tap_length(onetap::frozen_form(graph).graph, onetap::WeightType::kF32);
-  std::cout << count.params << ' ' << data.train->size() << ' ' << bytes << '\n';
-  return count.params == 272474 && data.train->size() == 10 && bytes > 4 * 270000 ? 0 : 1;
+  onetap::TapNet net;
+  net.graph = onetap::parse_network("onetap-net 1\nx = input 3x4x4\np = gap x\n");
+  const auto model = onetap::onnx_model(net);
+  std::cout << count.params << ' ' << data.train->size() << ' ' << bytes << ' ' << model.size() << '\n';
+  return count.params == 272474 && data.train->size() == 10 && bytes > 4 * 270000 && !model.empty() ? 0 : 1;
 }

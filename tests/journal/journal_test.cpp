@@ -3,6 +3,7 @@
 #include "onetap/journal/line_file.h"
 #include "onetap/journal/metrics.h"
 #include "onetap/journal/run_state.h"
+#include "tests/support/protobuf.h"
 #include "tests/support/support.h"
 
 #include <cstring>
@@ -14,6 +15,7 @@ namespace onetap {
 namespace {
 
 using testing::expect_error;
+using testing::fields;
 using testing::read_text;
 using testing::TempDir;
 
@@ -124,36 +126,7 @@ TEST(EventFile, MaskedCrcFollowsTheStandardVector) {
   EXPECT_EQ(masked_crc32c("123456789"), ((crc >> 15) | (crc << 17)) + 0xA282EAD8u);
 }
 
-// A reader of our own, from the format's description: frames, checksums, and the protobuf fields.
-struct Field {
-  uint64_t number = 0;
-  std::string bytes;  // of fixed-width and length-delimited fields
-};
-
-uint64_t take_varint(const std::string& text, size_t& at) {
-  uint64_t value = 0;
-  for (int shift = 0;; shift += 7) {
-    const auto byte = static_cast<uint8_t>(text.at(at++));
-    value |= uint64_t{byte & 0x7Fu} << shift;
-    if (byte < 0x80) return value;
-  }
-}
-
-std::multimap<uint64_t, std::string> fields(const std::string& message) {
-  std::multimap<uint64_t, std::string> found;
-  for (size_t at = 0; at < message.size();) {
-    const uint64_t key = take_varint(message, at);
-    if (key % 8 == 0) {
-      found.emplace(key / 8, std::to_string(take_varint(message, at)));
-      continue;
-    }
-    const size_t length = key % 8 == 1 ? 8 : key % 8 == 5 ? 4 : take_varint(message, at);
-    found.emplace(key / 8, message.substr(at, length));
-    at += length;
-  }
-  return found;
-}
-
+// A reader of our own, from the format's description.
 std::vector<std::string> records(const std::string& file) {
   std::vector<std::string> payloads;
   const auto number = [&](size_t at, size_t width) {

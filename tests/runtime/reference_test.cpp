@@ -10,7 +10,7 @@
 namespace onetap {
 namespace {
 
-using testing::fill_net;
+
 using testing::random_floats;
 
 // y[d, p] = sum over c and taps of w * x[c, p * stride + offset], written straight from the definition.
@@ -61,7 +61,7 @@ TEST(Reference, ConvolutionsFollowTheDefinition) {
       node.method.share = pick(1, node.out);
     }
     graph.add(node);
-    const TapNet net = fill_net(graph, seed);
+    const TapNet net = random_tap_net(graph, seed);
     check_tap_net(net);
     const auto x = random_floats(static_cast<size_t>(element_count(graph.node("x").shape)), random);
     const auto expected = by_definition(net, graph.node("c"), x);
@@ -72,7 +72,7 @@ TEST(Reference, ConvolutionsFollowTheDefinition) {
 }
 
 std::vector<float> run_text(const std::string& nodes, const std::vector<float>& x) {
-  return run_reference(fill_net(parse_network("onetap-net 1\n" + nodes), 0), x.data());
+  return run_reference(random_tap_net(parse_network("onetap-net 1\n" + nodes), 0), x.data());
 }
 
 TEST(Reference, SmallOpsByHand) {
@@ -91,7 +91,7 @@ TEST(Reference, SmallOpsByHand) {
 
 TEST(Reference, AffineAndLinear) {
   TapNet net =
-      fill_net(parse_network("onetap-net 1\nx = input 2x1x1\na = affine x\nf = flatten a\nl = linear f out=1\n"), 0);
+      random_tap_net(parse_network("onetap-net 1\nx = input 2x1x1\na = affine x\nf = flatten a\nl = linear f out=1\n"), 0);
   net.layers["a"] = {{2, 3}, {10, 20}, {}};
   net.layers["l"] = {{1, 100}, {0.5f}, {}};
   const std::vector<float> x = {1, 2};

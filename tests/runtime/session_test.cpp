@@ -13,7 +13,7 @@
 namespace onetap {
 namespace {
 
-using testing::fill_net;
+
 using testing::random_floats;
 using testing::random_net;
 
@@ -77,24 +77,13 @@ TapNet zoo_net(const std::string& name, int64_t width, int64_t taps, int64_t sha
     method.share = share;
     apply_method(graph, method, "");
   }
-  return fill_net(frozen_form(graph).graph, 3);
-}
-
-// Weights of variance 1 / inputs keep the values of a deep network finite.
-TapNet scaled(TapNet net) {
-  for (const Node& node : net.graph.nodes()) {
-    const auto found = net.layers.find(node.name);
-    if (found == net.layers.end() || node.out == 0) continue;
-    const double inputs = static_cast<double>(found->second.weight.size()) / static_cast<double>(node.out);
-    for (float& weight : found->second.weight) weight *= static_cast<float>(1.5 / std::sqrt(inputs));
-  }
-  return net;
+  return random_tap_net(frozen_form(graph).graph, 3);
 }
 
 TEST(Session, EqualsTheReferenceOnEveryZooNetwork) {
   for (const char* name : {"resnet20", "resnet56", "resnet110", "resnet50-cifar", "resnet-w"}) {
     for (const int64_t taps : {0, 1, 2}) {
-      const TapNet net = scaled(zoo_net(name, 8, taps, 4));
+      const TapNet net = zoo_net(name, 8, taps, 4);
       expect_right(net, make_trial(net, 2, 1), {}, {2, 2}, name);
     }
   }
@@ -103,7 +92,7 @@ TEST(Session, EqualsTheReferenceOnEveryZooNetwork) {
 TEST(Session, EqualsTheReferenceForSharesAndTargets) {
   for (const KernelSet* kernels : kernel_sets()) {
     for (const int64_t share : {1, 2, 3, 4, 8, 13}) {
-      const TapNet net = scaled(zoo_net("resnet20", 13, 1, share));
+      const TapNet net = zoo_net("resnet20", 13, 1, share);
       expect_right(net, make_trial(net, 1, 1), {kernels->name, false, false}, {1, 1},
                    std::string(kernels->name) + " share " + std::to_string(share));
     }
@@ -111,7 +100,7 @@ TEST(Session, EqualsTheReferenceForSharesAndTargets) {
 }
 
 TEST(Session, ThreadsAndBatchesChangeNothing) {
-  const TapNet net = scaled(zoo_net("resnet20", 16, 1, 1));
+  const TapNet net = zoo_net("resnet20", 16, 1, 1);
   const auto model = std::make_shared<const Model>(net);
   const Trial trial = make_trial(net, 7, 1);
   std::vector<float> one(trial.expected.size());
@@ -126,7 +115,7 @@ TEST(Session, ThreadsAndBatchesChangeNothing) {
 }
 
 TEST(Session, RunAllocatesNothing) {
-  const TapNet net = scaled(zoo_net("resnet20", 8, 1, 2));
+  const TapNet net = zoo_net("resnet20", 8, 1, 2);
   const Trial trial = make_trial(net, 5, 1);
   const TapNet every_op = random_net(11);
   const Trial other = make_trial(every_op, 5, 1);
@@ -145,7 +134,7 @@ TEST(Session, RunAllocatesNothing) {
 }
 
 TEST(Session, SeveralSessionsShareAModel) {
-  const TapNet net = scaled(zoo_net("resnet20", 8, 1, 4));
+  const TapNet net = zoo_net("resnet20", 8, 1, 4);
   const auto model = std::make_shared<const Model>(net);
   const Trial trial = make_trial(net, 3, 1);
   std::vector<std::thread> callers;
@@ -163,7 +152,7 @@ TEST(Session, SeveralSessionsShareAModel) {
 }
 
 TEST(Session, DenseFormGivesTheSameAndCountsMore) {
-  const TapNet net = scaled(zoo_net("resnet20", 16, 1, 4));
+  const TapNet net = zoo_net("resnet20", 16, 1, 4);
   const Model pruned(net), dense(net, {"", false, true});
   EXPECT_GT(dense.macs(), pruned.macs() * 6);
   expect_right(net, make_trial(net, 1, 1), {"", false, true}, {}, "dense");
@@ -171,7 +160,7 @@ TEST(Session, DenseFormGivesTheSameAndCountsMore) {
 
 // Nearly all taps kept, one by one: visiting every position is cheaper than waiting for loads.
 TEST(Model, ALayerWhereDenseWinsRunsDense) {
-  const TapNet net = scaled(zoo_net("resnet20", 16, 8, 1));
+  const TapNet net = zoo_net("resnet20", 16, 8, 1);
   const Model model(net);
   for (size_t step = 0; step < model.plan().steps.size(); ++step) {
     if (model.layer(step).conv == nullptr) continue;

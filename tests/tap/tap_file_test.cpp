@@ -14,7 +14,7 @@ namespace onetap {
 namespace {
 
 using testing::expect_error;
-using testing::fill_net;
+
 using testing::random_net;
 using testing::TempDir;
 
@@ -87,7 +87,7 @@ TEST(TapFile, AnySafetensorsReaderOpensIt) {
 }
 
 TapNet small_net() {
-  return fill_net(
+  return random_tap_net(
       parse_network("onetap-net 1\nx = input 2x4x4\nc = tapconv x out=3 kernel=3 pad=1 taps=2 share=2 bias=1\n"
                     "g = gap c\nf = linear g out=2\n"),
       5);

@@ -7,8 +7,8 @@
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
 #include "onetap/data/score.h"
-#include "onetap/runtime/reference.h"
 #include "onetap/tap/tap_file.h"
+#include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
@@ -18,30 +18,56 @@
 
 #include <iostream>
 #include <memory>
+#include <mutex>
 
 namespace onetap::tool {
 namespace {
+
+// Sessions of one thread, lent to whichever thread asks.
+class SessionPool {
+ public:
+  explicit SessionPool(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+
+  std::vector<float> classify(const float* pixels) {
+    std::unique_ptr<Session> session = take();
+    std::vector<float> outputs(static_cast<size_t>(model_->output_floats()));
+    session->run(pixels, 1, outputs.data());
+    const std::lock_guard<std::mutex> lock(mutex_);
+    idle_.push_back(std::move(session));
+    return outputs;
+  }
+
+ private:
+  std::unique_ptr<Session> take() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (idle_.empty()) return std::make_unique<Session>(model_);
+    std::unique_ptr<Session> session = std::move(idle_.back());
+    idle_.pop_back();
+    return session;
+  }
+
+  std::shared_ptr<const Model> model_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Session>> idle_;
+};
 
 std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::string& path, OpenedData& opened) {
   const TapNet net = read_tap(path);
   if (options.data.empty()) fail_usage("[eval] {} does not say what it was trained on: expected --data", path);
   const auto source = opened.open(options.data);
-  const Shape& image = net.graph.input().shape;
-  if (image.size() != 3 || image[0] != 3 || image[1] != image[2]) {
-    fail_usage("[eval] expected a network for square colour images 3xSxS, got input {}", shape_text(image));
-  }
   net.graph.check_classifier(static_cast<int64_t>(source->classes.size()));
+  const auto model = std::make_shared<const Model>(net);
   ScoreOptions score;
-  score.view.size = image[1];
-  score.view.normalisation = {net.pixels.mean, net.pixels.sd};
+  score.view = network_view(*model, "eval");
   score.threads = options.threads > 0 ? options.threads : available_cpus();
   if (console().shows_progress()) {
     score.progress = [&](int64_t images) {
       console().progress(fmt::format("{}: testing {}/{}", path, images, source->test->size()));
     };
   }
+  SessionPool sessions(model);
   const Predictions said =
-      score_classifier(*source->test, score, [&](const float* pixels) { return run_reference(net, pixels); });
+      score_classifier(*source->test, score, [&](const float* pixels) { return sessions.classify(pixels); });
   console().clear_progress();
   return {{path, net.graph.name(), weight_type_name(net.weight_type), "frozen", 0, said.accuracy(), said.loss(),
            count_network(net.graph, CountRules::kPaper).params}};
@@ -118,7 +144,7 @@ void add_eval(CLI::App& app, Action& action) {
       "  onetap eval model.tap --data cifar10:DIR\n"
       "\nForms: dense; soft, every weight scaled by its attention (params: all trainable values); hard, the kept\n"
       "taps alone (params: 32-bit words of kept weights and positions, as the paper counts); frozen, a .tap file,\n"
-      "run by the reference executor.");
+      "run without LibTorch.");
   verb->callback([options, &action] { action = [options] { return run_eval(*options); }; });
 }
 

@@ -55,6 +55,8 @@ int run(int argc, char** argv) {
       "  onetap eval runs/first\n"
       "  onetap freeze runs/first -o model.tap\n"
       "  onetap count resnet20 --width 83 --method sal\n"
+      "  onetap run model.tap cat.jpg\n"
+      "  onetap bench model.tap --against dense\n"
       "\n'onetap VERB --help' explains each verb.");
 
   Action action;
@@ -65,6 +67,8 @@ int run(int argc, char** argv) {
   add_count(app, action);
   add_freeze(app, action);
   add_sensitivity(app, action);
+  add_run(app, action);
+  add_bench(app, action);
   add_export(app, action);
   add_heatmap(app, action);
   add_report(app, action);

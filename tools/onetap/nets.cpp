@@ -6,6 +6,9 @@
 #include "onetap/graph/op.h"
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
+#include "onetap/tap/fold.h"
+#include "onetap/tap/random_net.h"
+#include "onetap/tap/tap_file.h"
 #include "tools/onetap/network_argument.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
@@ -21,6 +24,7 @@ namespace {
 
 struct NetsOptions {
   NetworkArgument network;
+  std::string tap;
   bool text = false;
   bool json = false;
 };
@@ -93,6 +97,12 @@ int run_nets(const NetsOptions& options) {
     return 0;
   }
   const Graph graph = options.network.build();
+  if (!options.tap.empty()) {
+    TapNet net = random_tap_net(frozen_form(graph).graph, 1);
+    net.facts["weights"] = "random";
+    write_tap(options.tap, net);
+    return 0;
+  }
   if (options.text) {
     std::cout << network_text(graph);
   } else if (options.json) {
@@ -110,13 +120,16 @@ void add_nets(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("nets", "list the architectures, or print one");
   options->network.add(*verb, "an architecture or a network text file");
   verb->add_flag("--text", options->text, "print the network text file: edit it and train it");
+  verb->add_option("--tap", options->tap, "write it frozen, with random weights: to try speed and size before training")
+      ->option_text("FILE");
   verb->add_flag("--json", options->json, "for programs");
   verb->footer(
       "Examples:\n"
       "  onetap nets\n"
       "  onetap nets resnet20 --width 83\n"
       "  onetap nets resnet20 --width 16 --method sal --share 4 --text > my.net\n"
-      "  onetap train --arch my.net --data shapes --out runs/mine");
+      "  onetap train --arch my.net --data shapes --out runs/mine\n"
+      "  onetap nets resnet20 --width 80 --method sal --share 4 --tap try.tap && onetap bench try.tap");
   verb->callback([options, &action] { action = [options] { return run_nets(*options); }; });
 }
 

@@ -5,9 +5,11 @@
 
 namespace onetap::tool {
 
-void NetworkArgument::add(CLI::App& verb, const std::string& help) {
+void NetworkArgument::add(CLI::App& verb, const std::string& help, bool with_layers) {
   verb.add_option("NETWORK", name, help);
-  flags.add(verb, {"width", "kernel", "shortcut", "image_size", "method", "taps", "share", "tap_init", "layers"});
+  std::vector<std::string> keys = {"width", "kernel", "shortcut", "image_size", "method", "taps", "share", "tap_init"};
+  if (with_layers) keys.push_back("layers");
+  flags.add(verb, keys);
   verb.add_option("--classes", classes, "outputs of the network (default: the architecture's own)")
       ->check(CLI::Range(1, 1 << 20))
       ->option_text("N");

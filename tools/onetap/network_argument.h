@@ -13,8 +13,9 @@ struct NetworkArgument {
   RecipeFlags flags;
   int64_t classes = 0;
 
-  // Adds the positional argument and the flags that shape a network.
-  void add(CLI::App& verb, const std::string& help);
+  // Adds the positional argument and the flags that shape a network; `--layers`, which layers get the method, only
+  // where the verb has no other use for the word.
+  void add(CLI::App& verb, const std::string& help, bool with_layers = true);
   Graph build() const;
   // Any flag typed that only a zoo network or a text file understands.
   bool has_flags() const { return !flags.given().empty() || classes != 0; }

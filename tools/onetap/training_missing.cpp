@@ -1,5 +1,6 @@
 // The verbs that need LibTorch, in a build without it: they say so.
 #include "onetap/base/fail.h"
+#include "tools/onetap/bench.h"
 #include "tools/onetap/eval.h"
 #include "tools/onetap/export.h"
 #include "tools/onetap/verbs.h"
@@ -31,6 +32,9 @@ void add_sensitivity(CLI::App& app, Action& action) {
 
 std::vector<EvalRow> evaluate_run(const EvalArguments&, const std::string&, OpenedData&) {
   needs_libtorch("eval");
+}
+std::unique_ptr<Contestant> libtorch_contestant(const TapNet&, const BenchSetting&, std::string&) {
+  needs_libtorch("bench");
 }
 void export_run(const ExportArguments&) {
   needs_libtorch("export");

@@ -20,6 +20,8 @@ void add_sensitivity(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_heatmap(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
+void add_run(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 }  // namespace onetap::tool

@@ -1,0 +1,50 @@
+#include "onetap/tap/random_net.h"
+
+#include "onetap/base/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace onetap {
+namespace {
+
+std::vector<float> random_floats(const Shape& shape, float limit, Random& random) {
+  std::vector<float> values(shape.empty() ? 0 : static_cast<size_t>(element_count(shape)));
+  for (float& value : values) value = random.uniform(-limit, limit);
+  return values;
+}
+
+// `taps` distinct positions per slice, ascending.
+std::vector<uint16_t> random_positions(const Node& node, const Shape& shape, Random& random) {
+  std::vector<uint16_t> positions;
+  std::vector<uint16_t> all(static_cast<size_t>(node.kernel.area()));
+  for (int64_t slice = 0; slice < element_count(shape) / node.method.taps; ++slice) {
+    std::iota(all.begin(), all.end(), uint16_t{0});
+    for (size_t k = all.size(); k > 1; --k) std::swap(all[k - 1], all[random.below(static_cast<uint32_t>(k))]);
+    std::sort(all.begin(), all.begin() + node.method.taps);
+    positions.insert(positions.end(), all.begin(), all.begin() + node.method.taps);
+  }
+  return positions;
+}
+
+}  // namespace
+
+TapNet random_tap_net(const Graph& frozen, uint64_t seed) {
+  Random random(seed, Purpose::kRandomNet);
+  TapNet net;
+  net.graph = frozen;
+  for (const Node& node : frozen.nodes()) {
+    const LayerShapes shapes = layer_shapes(frozen, node);
+    if (shapes.weight.empty()) continue;
+    LayerTensors& tensors = net.layers[node.name];
+    // Variance 2 / inputs: what a ReLU halves, the weights double.
+    const double inputs = node.out > 0 ? static_cast<double>(element_count(shapes.weight) / node.out) : 1.0;
+    tensors.weight = random_floats(shapes.weight, static_cast<float>(std::sqrt(6.0 / inputs)), random);
+    tensors.bias = random_floats(shapes.bias, 0.5f, random);
+    if (!shapes.positions.empty()) tensors.positions = random_positions(node, shapes.positions, random);
+  }
+  return net;
+}
+
+}  // namespace onetap

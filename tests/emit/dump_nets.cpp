@@ -1,0 +1,86 @@
+// Writes frozen networks with inputs and the reference executor's outputs, for tests/tools/onnx_test.py to compare
+// with.
+//   dump_nets FOLDER SEED COUNT
+// NAME.tap is a network, NAME.safetensors its x [images, ...] and y [images, ...].
+#include "onetap/base/safetensors.h"
+#include "onetap/graph/text.h"
+#include "onetap/runtime/reference.h"
+#include "onetap/tap/tap_file.h"
+#include "tests/graph/small_nets.h"
+#include "tests/tap/random_net.h"
+
+#include <cstdlib>
+
+using namespace onetap;
+using namespace onetap::testing;
+
+namespace {
+
+constexpr int64_t kImages = 3;
+
+// What random graphs do not have: sums and concatenations of three, padded pools, vectors put together.
+constexpr const char* kRareForms = R"(onetap-net 1
+x = input 3x11x9
+a = tapconv x out=7 kernel=3x5 pad=1x2 taps=2 share=3 bias=1
+b = affine a
+c = conv a out=7 kernel=1 bias=1
+sum = add a b c
+peak = maxpool sum kernel=3 stride=2 pad=1
+mean = avgpool peak kernel=4x3 stride=1x2 pad=2x1
+again = concat mean mean mean
+thin = subsample again out=26 stride=3x2
+deep = tapconv thin out=8 kernel=3 pad=2 dilation=2 groups=2 taps=1
+pool = gap deep
+flat = flatten deep
+both = concat pool flat
+once = flatten both
+hidden = linear once out=6
+bent = relu hidden
+more = add bent hidden
+fc = linear more out=5 bias=0
+unread = relu deep
+output fc
+)";
+
+void dump(const std::filesystem::path& folder, const std::string& name, TapNet net, uint64_t seed) {
+  net.pixels = {{0.5f, 0.25f, 0.125f}, {1, 2, 4}};
+  net.facts["seed"] = std::to_string(seed);
+  write_tap(folder / (name + ".tap"), net);
+  net = read_tap(folder / (name + ".tap"));  // 16-bit weights are rounded in the file
+
+  Random random(seed, Purpose::kTest, 2);
+  const Shape& in = net.graph.input().shape;
+  const Shape& out = net.graph.node(net.graph.output()).shape;
+  const std::vector<float> x = random_floats(static_cast<size_t>(kImages * element_count(in)), random);
+  std::vector<float> y;
+  for (int64_t i = 0; i < kImages; ++i) {
+    const auto values = run_reference(net, x.data() + i * element_count(in));
+    y.insert(y.end(), values.begin(), values.end());
+  }
+  const auto batched = [](Shape shape) {
+    shape.insert(shape.begin(), kImages);
+    return shape;
+  };
+  write_safetensors(folder / (name + ".safetensors"),
+                    {{"x", DType::kF32, batched(in), x.data()}, {"y", DType::kF32, batched(out), y.data()}});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 2;
+  const std::filesystem::path folder = argv[1];
+  const auto seed = static_cast<uint64_t>(std::atoll(argv[2]));
+  const auto count = static_cast<uint64_t>(std::atoll(argv[3]));
+  for (uint64_t i = 0; i < count; ++i) dump(folder, "random" + std::to_string(i), random_net(seed + i), seed + i);
+  TapNet rare = random_tap_net(parse_network(kRareForms), seed);
+  rare.classes = {"a", "b", "c", "d", "e"};
+  dump(folder, "rare", rare, seed);
+  rare.weight_type = WeightType::kF16;
+  dump(folder, "rare-f16", rare, seed);
+  for (const char shortcut : {'A', 'B'}) {
+    const Graph graph = frozen_form(small_resnet(Method::Kind::kSal, shortcut)).graph;
+    dump(folder, std::string("resnet-") + shortcut, random_tap_net(graph, seed), seed);
+  }
+  return 0;
+}

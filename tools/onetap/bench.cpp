@@ -1,0 +1,362 @@
+// onetap bench: how fast a frozen network runs here, alone and against others.
+#include "tools/onetap/bench.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/json.h"
+#include "onetap/base/random.h"
+#include "onetap/base/text.h"
+#include "onetap/graph/op.h"
+#include "onetap/tap/fold.h"
+#include "onetap/tap/random_net.h"
+#include "onetap/tap/tap_file.h"
+#include "tools/onetap/console.h"
+#include "tools/onetap/network_argument.h"
+#include "tools/onetap/table.h"
+#include "tools/onetap/verbs.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+
+namespace onetap::tool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+struct BenchArguments {
+  NetworkArgument network;
+  std::vector<std::string> more;
+  ModelOptions model;
+  int64_t threads = 1;
+  int64_t batch = 1;
+  double seconds = 1.0;
+  std::vector<std::string> against;
+  bool layers = false;
+  bool json = false;
+};
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Our own runtime on a batch.
+class Ours : public Contestant {
+ public:
+  Ours(const TapNet& net, const ModelOptions& options, const BenchSetting& setting)
+      : model_(std::make_shared<const Model>(net, options)),
+        session_(model_, {setting.threads, setting.batch}),
+        setting_(setting),
+        outputs_(static_cast<size_t>(setting.batch * model_->output_floats())) {}
+
+  void run(int64_t times, std::vector<double>& seconds) override {
+    for (int64_t i = 0; i < times; ++i) {
+      const auto start = Clock::now();
+      session_.run(setting_.images.data(), setting_.batch, outputs_.data());
+      seconds.push_back(seconds_since(start));
+    }
+  }
+
+  const Model& model() const { return *model_; }
+  Session& session() { return session_; }
+
+ private:
+  std::shared_ptr<const Model> model_;
+  Session session_;
+  const BenchSetting& setting_;
+  std::vector<float> outputs_;
+};
+
+// Multiply-adds in registers on every thread: what the machine can do at all, in the same weather.
+class Peak : public Contestant {
+ public:
+  Peak(const KernelSet& kernels, int64_t threads) : kernels_(kernels), team_(threads) {}
+
+  void run(int64_t times, std::vector<double>& seconds) override {
+    for (int64_t i = 0; i < times; ++i) {
+      std::atomic<double> sink{0};
+      const auto start = Clock::now();
+      team_.run(team_.size(), [&](int64_t) { sink = kernels_.fma_rounds(kRounds, 0.5f); });
+      seconds.push_back(seconds_since(start));
+    }
+  }
+
+  double gflops(double seconds) const {
+    return static_cast<double>(kRounds * kernels_.flops_per_round * team_.size()) / seconds / 1e9;
+  }
+
+ private:
+  static constexpr int64_t kRounds = 20000;
+
+  const KernelSet& kernels_;
+  Team team_;
+};
+
+// One row of the result.
+struct Entry {
+  std::string network, name, detail;
+  Contestant* contestant = nullptr;
+  Ours* ours = nullptr;  // where it is our runtime
+  double macs = 0;       // of a batch
+  Quantiles seconds;
+
+  double gflops() const { return 2 * macs / seconds.median / 1e9; }
+};
+
+struct Bench {
+  std::string network;
+  TapNet net;
+  BenchSetting setting;
+  std::vector<std::unique_ptr<Contestant>> contestants;
+  std::vector<Entry> entries;  // ours first
+  std::vector<double> layer_seconds;
+};
+
+TapNet open_network(const BenchArguments& options, const std::string& name, bool takes_flags) {
+  if (looks_like_tap(name)) {
+    if (options.network.has_flags()) fail_usage("[bench] {} is a frozen network: flags that shape one have no place", name);
+    return read_tap(name);
+  }
+  if (!takes_flags) fail_usage("[bench] expected .tap files where there are several networks, got '{}'", name);
+  return random_tap_net(frozen_form(options.network.build()).graph, 1);
+}
+
+void add_entry(Bench& bench, const std::string& name, const std::string& detail, std::unique_ptr<Contestant> contestant,
+               int64_t macs) {
+  Entry entry;
+  entry.network = bench.network;
+  entry.name = name;
+  entry.detail = detail;
+  entry.contestant = contestant.get();
+  entry.ours = dynamic_cast<Ours*>(contestant.get());
+  entry.macs = static_cast<double>(macs * bench.setting.batch);
+  bench.entries.push_back(std::move(entry));
+  bench.contestants.push_back(std::move(contestant));
+}
+
+void prepare(const BenchArguments& options, Bench& bench) {
+  bench.setting.threads = options.threads;
+  bench.setting.batch = options.batch;
+  Random random(7, Purpose::kRandomNet);
+  bench.setting.images.resize(static_cast<size_t>(options.batch * element_count(bench.net.graph.input().shape)));
+  for (float& pixel : bench.setting.images) pixel = random.uniform(-2, 2);
+
+  auto ours = std::make_unique<Ours>(bench.net, options.model, bench.setting);
+  const std::string target = ours->model().kernels().name;
+  const int64_t macs = ours->model().macs();
+  add_entry(bench, "onetap", target, std::move(ours), macs);
+  ModelOptions every_tap = options.model;
+  every_tap.dense = true;
+  auto dense = std::make_unique<Ours>(bench.net, every_tap, bench.setting);
+  const int64_t dense_macs = dense->model().macs();
+  for (const std::string& rival : options.against) {
+    std::string version;
+    if (rival == "dense") {
+      if (dense) add_entry(bench, "dense", target + ", every tap", std::move(dense), dense_macs);
+    } else if (rival == "onnxruntime") {
+      auto contestant = onnxruntime_contestant(bench.net, bench.setting, version);
+      add_entry(bench, "onnxruntime", version, std::move(contestant), dense_macs);
+    } else {
+      auto contestant = libtorch_contestant(bench.net, bench.setting, version);
+      add_entry(bench, "libtorch", version, std::move(contestant), dense_macs);
+    }
+  }
+}
+
+void time_layers(Bench& bench) {
+  Session& session = bench.entries.front().ours->session();
+  std::vector<float> outputs(static_cast<size_t>(session.model().output_floats()));
+  std::vector<std::vector<double>> runs;
+  const auto start = Clock::now();
+  constexpr size_t kFewest = 10;
+  while (runs.size() < kFewest || seconds_since(start) < 0.5) {
+    runs.emplace_back();
+    session.run_timed(bench.setting.images.data(), outputs.data(), runs.back());
+  }
+  for (size_t step = 0; step < runs.front().size(); ++step) {
+    std::vector<double> of_step;
+    for (const auto& run : runs) of_step.push_back(run[step]);
+    bench.layer_seconds.push_back(quantiles(of_step).median);
+  }
+}
+
+int64_t peak_resident_bytes() {
+  struct rusage usage {};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss * 1024 : 0;
+}
+
+std::string step_label(const PlannedStep& step) {
+  return std::string(op_info(step.node->op).name) + (step.residual >= 0 ? "+add" : "") + (step.relu ? "+relu" : "");
+}
+
+std::string walk_text(const ConvPlan* conv) {
+  if (conv == nullptr) return "";
+  const ConvBlocking& b = conv->blocking();
+  return fmt::format("{}{} outputs x {} vectors, {} channels", b.dense && conv->shape().taps > 0 ? "dense, " : "",
+                     b.outputs, b.vectors, b.channels);
+}
+
+Json numbers(const Entry& entry, double peak) {
+  return {{"median_ms", entry.seconds.median * 1e3},
+          {"p10_ms", entry.seconds.p10 * 1e3},
+          {"p90_ms", entry.seconds.p90 * 1e3},
+          {"gflops", entry.gflops()},
+          {"fma_peak_fraction", entry.gflops() / peak}};
+}
+
+Json bench_json(const BenchArguments& options, const Bench& bench, double peak) {
+  const Entry& ours = bench.entries.front();
+  const Model& model = ours.ours->model();
+  Json object = {{"network", bench.network}, {"target", model.kernels().name}, {"threads", options.threads},
+                 {"batch", options.batch}};
+  object.update(numbers(ours, peak));
+  object["images_per_s"] = static_cast<double>(options.batch) / ours.seconds.median;
+  object["fma_peak_gflops"] = peak;
+  object["macs"] = model.macs();
+  object["weight_bytes"] = model.weight_bytes();
+  object["session_bytes"] = ours.ours->session().memory_bytes();
+  object["peak_resident_bytes"] = peak_resident_bytes();
+  Json layers = Json::array();
+  for (size_t i = 0; i < bench.layer_seconds.size(); ++i) {
+    const PlannedStep& step = model.plan().steps[i];
+    const double gflops = 2 * static_cast<double>(model.step_macs(i)) / bench.layer_seconds[i] / 1e9;
+    layers.push_back({{"name", step.node->name},
+                      {"op", step_label(step)},
+                      {"ms", bench.layer_seconds[i] * 1e3},
+                      {"macs", model.step_macs(i)},
+                      {"gflops", gflops},
+                      {"fma_peak_fraction", gflops / peak},
+                      {"walk", walk_text(model.layer(i).conv.get())}});
+  }
+  object["layers"] = std::move(layers);
+  Json peers = Json::object();
+  for (size_t i = 1; i < bench.entries.size(); ++i) {
+    Json peer = numbers(bench.entries[i], peak);
+    peer["version"] = bench.entries[i].detail;
+    peer["times_onetap"] = bench.entries[i].seconds.median / ours.seconds.median;
+    peers[bench.entries[i].name] = std::move(peer);
+  }
+  object["peers"] = std::move(peers);
+  return object;
+}
+
+void print_tables(const BenchArguments& options, const std::vector<Bench>& benches, double peak) {
+  using A = Table::Align;
+  Table table({{"network"}, {"run by"}, {""}, {"median ms", A::kRight}, {"p10", A::kRight}, {"p90", A::kRight},
+               {"GFLOP/s", A::kRight}, {"of peak", A::kRight}, {"time / onetap's", A::kRight}});
+  for (const Bench& bench : benches) {
+    for (const Entry& entry : bench.entries) {
+      table.add({&entry == &bench.entries.front() ? bench.network : "", entry.name, entry.detail,
+                 fmt::format("{:.3f}", entry.seconds.median * 1e3), fmt::format("{:.3f}", entry.seconds.p10 * 1e3),
+                 fmt::format("{:.3f}", entry.seconds.p90 * 1e3), fmt::format("{:.1f}", entry.gflops()),
+                 fmt::format("{:.0f} %", 100 * entry.gflops() / peak),
+                 fmt::format("{:.2f}", entry.seconds.median / bench.entries.front().seconds.median)});
+    }
+  }
+  std::cout << table.text() << '\n';
+  std::cout << fmt::format("{} thread{}, batch {}, f32; in turns within one run; FMA peak of {} here: {:.1f} GFLOP/s\n",
+                           options.threads, options.threads == 1 ? "" : "s", options.batch,
+                           benches.front().entries.front().detail, peak);
+  for (const Bench& bench : benches) {
+    const Ours& ours = *bench.entries.front().ours;
+    std::cout << fmt::format("{}: {} MACs an image, {} of weights, {} of activations and scratch\n", bench.network,
+                             with_thousands(static_cast<double>(ours.model().macs())),
+                             bytes_text(static_cast<double>(ours.model().weight_bytes())),
+                             bytes_text(static_cast<double>(bench.entries.front().ours->session().memory_bytes())));
+  }
+  std::cout << fmt::format("process at its largest: {}\n", bytes_text(static_cast<double>(peak_resident_bytes())));
+  if (!options.layers) return;
+  for (const Bench& bench : benches) {
+    const Model& model = bench.entries.front().ours->model();
+    Table layers({{"layer of " + bench.network}, {"does"}, {"output"}, {"us", A::kRight}, {"GFLOP/s", A::kRight},
+                  {"of peak", A::kRight}, {"how"}});
+    for (size_t i = 0; i < bench.layer_seconds.size(); ++i) {
+      const PlannedStep& step = model.plan().steps[i];
+      const double gflops = 2 * static_cast<double>(model.step_macs(i)) / bench.layer_seconds[i] / 1e9;
+      const bool counts = model.step_macs(i) > 0;
+      layers.add({step.node->name, step_label(step), shape_text(step.node->shape),
+                  fmt::format("{:.1f}", bench.layer_seconds[i] * 1e6), counts ? fmt::format("{:.1f}", gflops) : "",
+                  counts ? fmt::format("{:.0f} %", 100 * gflops / peak) : "", walk_text(model.layer(i).conv.get())});
+    }
+    std::cout << '\n' << layers.text();
+  }
+}
+
+int run_bench(const BenchArguments& options) {
+  std::vector<std::string> names = {options.network.name};
+  names.insert(names.end(), options.more.begin(), options.more.end());
+  std::vector<Bench> benches(names.size());
+  std::vector<Contestant*> field;
+  std::vector<Entry*> rows;
+  for (size_t i = 0; i < names.size(); ++i) {
+    Bench& bench = benches[i];
+    bench.network = names[i];
+    bench.net = open_network(options, names[i], names.size() == 1);
+    prepare(options, bench);
+    for (Entry& entry : bench.entries) {
+      field.push_back(entry.contestant);
+      rows.push_back(&entry);
+    }
+  }
+  Peak peak(benches.front().entries.front().ours->model().kernels(), options.threads);
+  field.push_back(&peak);
+  RaceOptions race_options;
+  race_options.seconds = options.seconds;
+  race_options.progress = [](double done) { console().progress(fmt::format("measuring: {:.0f} %", done * 100)); };
+  const auto seconds = race(field, race_options);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i]->seconds = quantiles(seconds[i]);
+  if (options.layers || options.json) {
+    for (Bench& bench : benches) time_layers(bench);
+  }
+  console().clear_progress();
+  const double peak_gflops = peak.gflops(quantiles(seconds.back()).median);
+  if (options.json) {
+    Json list = Json::array();
+    for (const Bench& bench : benches) list.push_back(bench_json(options, bench, peak_gflops));
+    std::cout << json_text(list.size() == 1 ? list.front() : list, 2) << '\n';
+  } else {
+    print_tables(options, benches, peak_gflops);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Action& action) {
+  auto options = std::make_shared<BenchArguments>();
+  CLI::App* verb = app.add_subcommand("bench", "how fast a frozen network runs on this CPU, alone and against others");
+  options->network.add(*verb, "a .tap file; or an architecture or network text file, with random weights",
+                       /*with_layers=*/false);
+  verb->get_option("NETWORK")->required();
+  verb->add_option("MORE", options->more, "more .tap files, in turns with the first");
+  verb->add_option("--threads", options->threads, "CPU threads")->check(CLI::Range(1, 1024))->option_text("N [1]");
+  verb->add_option("--batch", options->batch, "images a call")->check(CLI::Range(1, 65536))->option_text("N [1]");
+  verb->add_option("--against", options->against, "dense (the same network, every tap), onnxruntime, libtorch")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"dense", "onnxruntime", "libtorch"}))
+      ->option_text("NAME,...");
+  verb->add_option("--target", options->model.target, "kernels to use (default: ONETAP_TARGET, or the best here)")
+      ->option_text("avx512|avx2|sse4|neon|plain");
+  verb->add_flag("--tune", options->model.tune, "try alternatives for every layer, and remember the best");
+  verb->add_option("--seconds", options->seconds, "measuring time for each")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->option_text("S [1]");
+  verb->add_flag("--layers", options->layers, "every layer's time");
+  verb->add_flag("--json", options->json, "for programs");
+  verb->footer(
+      "Examples:\n"
+      "  onetap bench model.tap --layers\n"
+      "  onetap bench model.tap --against dense,onnxruntime --threads 2\n"
+      "  onetap bench resnet20 --width 80 --method sal --share 4 --against dense\n"
+      "  onetap bench sal.tap dense.tap --against onnxruntime --json\n"
+      "\nAll of them take turns of some milliseconds in one run, so that a busy machine is busy for all; times are\n"
+      "medians. GFLOP/s counts two for each multiplication that the contestant does: kept taps for onetap, every tap\n"
+      "for the others. 'of peak' compares with multiply-adds in registers, measured in the same run.");
+  verb->callback([options, &action] { action = [options] { return run_bench(*options); }; });
+}
+
+}  // namespace onetap::tool

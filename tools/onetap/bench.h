@@ -1,0 +1,27 @@
+// What a benchmark can be asked to race against.
+#pragma once
+
+#include "onetap/runtime/race.h"
+#include "onetap/runtime/session.h"
+#include "onetap/tap/tap_net.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace onetap::tool {
+
+struct BenchSetting {
+  int64_t threads = 1;
+  int64_t batch = 1;
+  std::vector<float> images;  // of the batch
+};
+
+// Python's onnxruntime on the network as ONNX, in a process of its own. kUsage if it cannot be had.
+std::unique_ptr<Contestant> onnxruntime_contestant(const TapNet& net, const BenchSetting& setting,
+                                                   std::string& version);
+
+// LibTorch on the network with every tap; kUsage in a build without LibTorch.
+std::unique_ptr<Contestant> libtorch_contestant(const TapNet& net, const BenchSetting& setting, std::string& version);
+
+}  // namespace onetap::tool

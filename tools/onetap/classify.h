@@ -1,0 +1,25 @@
+// A frozen network that says what is on an image.
+#pragma once
+
+#include "onetap/data/transform.h"
+#include "onetap/runtime/session.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace onetap::tool {
+
+// The square view that the network was trained on; kUsage, naming `verb`, if it takes something else.
+View network_view(const Model& model, const char* verb);
+
+struct Guess {
+  size_t index = 0;
+  std::string name;  // of the class, or its number
+  double probability = 0;
+};
+
+// The `top` most probable classes, best first.
+std::vector<Guess> best_guesses(const Model& model, const std::vector<float>& outputs, size_t top);
+
+}  // namespace onetap::tool

@@ -1,0 +1,196 @@
+// onetap run: what a frozen network sees on images.
+#include "onetap/base/cpus.h"
+#include "onetap/base/fail.h"
+#include "onetap/base/file.h"
+#include "onetap/base/json.h"
+#include "onetap/data/image_codec.h"
+#include "tools/onetap/classify.h"
+#include "tools/onetap/console.h"
+#include "tools/onetap/verbs.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <iterator>
+
+namespace onetap::tool {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr uint64_t kMaxImageFile = uint64_t{1} << 30;
+
+struct RunArguments {
+  std::string model;
+  std::vector<std::string> images;
+  ModelOptions options;
+  size_t top = 5;
+  int64_t threads = 0;
+  bool json = false;
+};
+
+bool is_image_name(const fs::path& path) {
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
+}
+
+// Files as they were given; a folder stands for the images in it and below, in the order of their names.
+std::vector<std::string> list_images(const std::vector<std::string>& given) {
+  std::vector<std::string> files;
+  for (const std::string& name : given) {
+    if (name == "-" || !fs::is_directory(name)) {
+      files.push_back(name);
+      continue;
+    }
+    std::vector<std::string> found;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(name)) {
+      if (entry.is_regular_file() && is_image_name(entry.path())) found.push_back(entry.path().string());
+    }
+    if (found.empty()) fail_data("[run] expected JPEG or PNG files, found none ({})", name);
+    std::sort(found.begin(), found.end());
+    files.insert(files.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
+  }
+  return files;
+}
+
+std::string read_image(const std::string& name) {
+  if (name != "-") return read_file(name, kMaxImageFile);
+  std::string bytes{std::istreambuf_iterator<char>(std::cin), {}};
+  if (bytes.empty()) fail_data("[run] expected an image on standard input, got nothing");
+  return bytes;
+}
+
+// What became of one image.
+struct Answer {
+  std::vector<Guess> guesses;
+  std::string error;
+};
+
+// A session of one thread with its buffers: one per worker.
+class Worker {
+ public:
+  Worker(std::shared_ptr<const Model> model, const View& view, int64_t threads)
+      : session_(std::move(model), {threads, 1}),
+        view_(view),
+        pixels_(static_cast<size_t>(view.floats())),
+        outputs_(static_cast<size_t>(session_.model().output_floats())) {}
+
+  Answer answer(const std::string& name, size_t top) {
+    try {
+      decode_image(read_image(name), name, image_);
+      test_view(image_, view_, pixels_.data());
+      session_.run(pixels_.data(), 1, outputs_.data());
+      return {best_guesses(session_.model(), outputs_, top), ""};
+    } catch (const std::exception& problem) {
+      return {{}, problem.what()};
+    }
+  }
+
+ private:
+  Session session_;
+  View view_;
+  Image image_;
+  std::vector<float> pixels_, outputs_;
+};
+
+void print_answer(const RunArguments& arguments, const std::string& name, const Answer& answer) {
+  if (arguments.json) {
+    Json line = {{"image", name}};
+    if (answer.error.empty()) {
+      line["top"] = Json::array();
+      for (const Guess& guess : answer.guesses) {
+        line["top"].push_back({{"class", guess.name}, {"index", guess.index}, {"probability", guess.probability}});
+      }
+    } else {
+      line["error"] = answer.error;
+    }
+    std::cout << json_text(line) << '\n';
+    return;
+  }
+  if (!answer.error.empty()) return;
+  std::string text = name + ':';
+  for (const Guess& guess : answer.guesses) text += fmt::format("  {} {}", guess.name, percent_text(guess.probability));
+  std::cout << text << '\n';
+}
+
+int run_run(const RunArguments& arguments) {
+  const auto model = Model::open(arguments.model, arguments.options);
+  if (model->output_shape().size() != 1) {
+    fail_usage("[run] expected a classifier, got output {}", shape_text(model->output_shape()));
+  }
+  const View view = network_view(*model, "run");
+  const std::vector<std::string> files = list_images(arguments.images);
+  const int64_t threads = arguments.threads > 0 ? arguments.threads : available_cpus();
+
+  // One image: all threads on it. Many: each thread decodes and runs its own, a few at a time, so that answers come in
+  // order and memory stays what it is.
+  const bool alone = files.size() == 1;
+  Team team(alone ? 1 : threads);
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (int64_t i = 0; i < team.size(); ++i) {
+    workers.push_back(std::make_unique<Worker>(model, view, alone ? threads : 1));
+  }
+  constexpr size_t kPerThread = 32;
+  const size_t group = static_cast<size_t>(team.size()) * kPerThread;
+  std::vector<Answer> answers(std::min(group, files.size()));
+  const auto start = std::chrono::steady_clock::now();
+  size_t failed = 0;
+  for (size_t first = 0; first < files.size(); first += group) {
+    const size_t count = std::min(group, files.size() - first);
+    std::atomic<size_t> next{0};
+    team.run(team.size(), [&](int64_t worker) {
+      for (size_t i = next++; i < count; i = next++) {
+        answers[i] = workers[static_cast<size_t>(worker)]->answer(files[first + i], arguments.top);
+      }
+    });
+    for (size_t i = 0; i < count; ++i) {
+      if (!answers[i].error.empty()) {
+        ++failed;
+        console().error(answers[i].error);
+      }
+      print_answer(arguments, files[first + i], answers[i]);
+    }
+    std::cout.flush();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (files.size() > group) {
+      console().progress(fmt::format("{}/{} images, {:.0f} a second", first + count, files.size(),
+                                     static_cast<double>(first + count) / std::max(1e-9, seconds)));
+    }
+  }
+  console().clear_progress();
+  if (failed > 0 && files.size() > 1) console().warn(fmt::format("{} of {} images could not be read", failed, files.size()));
+  return failed > 0 ? Error(ErrorKind::kData, "").exit_code() : 0;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  auto options = std::make_shared<RunArguments>();
+  CLI::App* verb = app.add_subcommand("run", "what a .tap file sees on images, on this CPU");
+  verb->add_option("MODEL", options->model, "a .tap file")->required();
+  verb->add_option("IMAGE", options->images, "JPEG or PNG files, folders of them, or - for standard input")->required();
+  verb->add_option("--top", options->top, "classes to print")->check(CLI::Range(1, 1 << 20))->option_text("K [5]");
+  verb->add_option("--threads", options->threads, "CPU threads (default: all that this process may use)")
+      ->check(CLI::Range(1, 1024))
+      ->option_text("N");
+  verb->add_option("--target", options->options.target, "kernels to use (default: ONETAP_TARGET, or the best here)")
+      ->option_text("avx512|avx2|sse4|neon|plain");
+  verb->add_flag("--tune", options->options.tune, "try alternatives for every layer, and remember the best");
+  verb->add_flag("--json", options->json, "one object a line: image, top (class, index, probability) or error");
+  verb->footer(
+      "Examples:\n"
+      "  onetap run model.tap cat.jpg\n"
+      "  onetap run model.tap photos/ --top 1 --json > seen.jsonl\n"
+      "  curl -s https://example.org/cat.jpg | onetap run model.tap -\n"
+      "\nImages are resized and scaled as the .tap file records. One that cannot be read is reported on stderr, the\n"
+      "others go on, and the exit code is 4.");
+  verb->callback([options, &action] { action = [options] { return run_run(*options); }; });
+}
+
+}  // namespace onetap::tool
