@@ -2,7 +2,8 @@
 include(CMakePackageConfigHelpers)
 
 set(onetap_config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/onetap)
-set(onetap_runtime_targets onetap_base onetap_graph onetap_count onetap_data onetap_tap onetap_emit onetap_kernels onetap_runtime)
+set(onetap_runtime_targets onetap_base onetap_graph onetap_count onetap_data onetap_tap onetap_emit onetap_kernels onetap_runtime
+  onetap_c)
 set(onetap_runtime_folders base graph count data tap emit kernels runtime)
 set(onetap_train_targets onetap_recipe onetap_journal onetap_nn onetap_train onetap_freeze onetap_report)
 set(onetap_train_folders recipe journal nn train freeze report)
@@ -21,8 +22,17 @@ endif()
 
 foreach(folder ${onetap_folders})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/onetap/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/onetap
-          FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN fail.h EXCLUDE PATTERN base/json.h EXCLUDE)
+          FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN fail.h EXCLUDE PATTERN base/json.h EXCLUDE
+          PATTERN runtime/onetap.h EXCLUDE)
 endforeach()
+# The C API stands above the rooms: <onetap/onetap.h>.
+install(FILES ${PROJECT_SOURCE_DIR}/onetap/runtime/onetap.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/onetap)
+
+# For those without CMake. Its paths are relative to itself: an installed onetap may be moved.
+set(onetap_pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH onetap_pkgconfig_up ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/onetap.pc.in ${PROJECT_BINARY_DIR}/onetap.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/onetap.pc DESTINATION ${onetap_pkgconfig_dir})
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/onetapConfig.cmake.in
   ${PROJECT_BINARY_DIR}/onetapConfig.cmake INSTALL_DESTINATION ${onetap_config_dir})

@@ -1,4 +1,5 @@
-# cmake -DBUILD=... -DSOURCE=... -DTRAINING=ON|OFF -DTORCH=TORCH_DIR -P run.cmake
+# cmake -DBUILD=... -DSOURCE=... -DTRAINING=ON|OFF -DTORCH=TORCH_DIR -DTAP=model.tap
+#       -DPKG_CONFIG=pkg-config|empty -P run.cmake
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE result)
   if(NOT result EQUAL 0)
@@ -15,6 +16,17 @@ set(ENV{CMAKE_PREFIX_PATH} "${prefix}:${TORCH}/..")
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${out} -G Ninja)
 run(${CMAKE_COMMAND} --build ${out})
 run(${out}/use_runtime)
+run(${out}/use_c ${TAP})
+# The same by pkg-config, as a Makefile would.
+if(PKG_CONFIG)
+  file(GLOB_RECURSE pc ${prefix}/*/onetap.pc)
+  get_filename_component(folder ${pc} DIRECTORY)
+  set(ENV{PKG_CONFIG_PATH} ${folder})
+  execute_process(COMMAND ${PKG_CONFIG} --cflags --libs onetap OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  run(cc ${SOURCE}/use_c.c -o ${out}/use_pkg_config ${flags})
+  run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${folder}/.. ${out}/use_pkg_config ${TAP})
+endif()
 if(TRAINING)
   run(${out}/use_train)
 endif()

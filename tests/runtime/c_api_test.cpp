@@ -1,7 +1,6 @@
 // Through libonetap.so, as a C program would: what it computes is compared with the C++ classes linked beside it.
-#include "onetap/onetap.h"
-
 #include "onetap/base/version.h"
+#include "onetap/onetap.h"
 #include "onetap/runtime/session.h"
 #include "onetap/tap/tap_file.h"
 #include "tests/runtime/allocations.h"
@@ -113,7 +112,7 @@ TEST(CApi, AVectorIsAnImageOfOnePixelAndClassesMayBeUnknown) {
   linear.out = 2;
   linear.bias = true;
   graph.add(linear);
-  write_tap(folder / "vector.tap", testing::fill_net(graph, 1));
+  write_tap(folder / "vector.tap", random_tap_net(graph, 1));
   const Handle session = open_tap((folder / "vector.tap").string());
   int64_t shape[3] = {};
   EXPECT_EQ(onetap_input_shape(session.get(), shape), ONETAP_OK);
@@ -245,7 +244,7 @@ TEST(CApi, ASecondCallerIsRefused) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need more address space than that
 TEST(CApiDeathTest, AMachineWithoutThreadsIsAFailureNotACrash) {
   const auto starve = [] {
-    ::alarm(60);  // a thread that is never joined waits for ever
+    ::alarm(60);                                                // a thread that is never joined waits for ever
     const rlimit little{rlim_t{256} << 20, rlim_t{256} << 20};  // of 1000 stacks
     ::setrlimit(RLIMIT_AS, &little);
     onetap_options options = ONETAP_OPTIONS_INIT;

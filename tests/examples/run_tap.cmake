@@ -1,0 +1,35 @@
+# cmake -DCPP=example_run_tap -DC=example_run_tap_c -DMODEL=x.tap -DWORK=folder -P run_tap.cmake
+# Both programs say the same about a picture, five classes each, and refuse what is no network.
+function(output_of variable)
+  execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[^\n]+%\n" lines "${text}")
+  list(LENGTH lines count)
+  if(NOT count EQUAL 5)
+    message(FATAL_ERROR "expected five lines, got '${text}' (${ARGN})")
+  endif()
+  set(${variable} "${text}" PARENT_SCOPE)
+endfunction()
+
+# 32 rows whose bytes are letters, each row another.
+set(pixels "")
+foreach(row RANGE 64 95)
+  string(ASCII ${row} 48 ${row} colour)
+  string(REPEAT "${colour}" 32 line)
+  string(APPEND pixels "${line}")
+endforeach()
+file(WRITE ${WORK}/picture.ppm "P6 32 32 255\n${pixels}")
+
+output_of(cpp ${CPP} ${MODEL} ${WORK}/picture.ppm)
+output_of(c ${C} ${MODEL} ${WORK}/picture.ppm)
+if(NOT cpp STREQUAL c)
+  message(FATAL_ERROR "expected the same of both, got\n${cpp}and\n${c}")
+endif()
+output_of(cpp ${CPP} ${MODEL})
+output_of(c ${C} ${MODEL})
+
+foreach(program ${CPP} ${C})
+  execute_process(COMMAND ${program} ${WORK}/picture.ppm RESULT_VARIABLE result ERROR_VARIABLE message)
+  if(NOT result EQUAL 4 OR NOT message MATCHES "picture.ppm")
+    message(FATAL_ERROR "expected code 4 and the file's name, got ${result}: ${message} (${program})")
+  endif()
+endforeach()
