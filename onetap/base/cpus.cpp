@@ -1,23 +1,22 @@
 #include "onetap/base/cpus.h"
 
+#include "onetap/base/file.h"
 #include "onetap/base/text.h"
 
 #include <algorithm>
-#include <fstream>
 #include <sched.h>
-#include <string>
 
 namespace onetap {
 namespace {
 
 // CPUs by the cgroup's quota (containers), or 0 where there is no limit.
 int64_t cgroup_cpus() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  int64_t period = 0;
-  if (!(file >> quota >> period) || period <= 0) return 0;
-  const auto allowed = parse_int(quota);
-  return allowed ? std::max<int64_t>(1, (*allowed + period - 1) / period) : 0;
+  const std::string text = read_start("/sys/fs/cgroup/cpu.max", 64);  // "max 100000" or "200000 100000"
+  const auto numbers = words(trim(text));
+  if (numbers.size() != 2) return 0;
+  const auto allowed = parse_int(numbers[0]), period = parse_int(numbers[1]);
+  if (!allowed || !period || *allowed <= 0 || *period <= 0) return 0;
+  return (*allowed - 1) / *period + 1;
 }
 
 }  // namespace

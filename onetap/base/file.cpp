@@ -20,15 +20,39 @@ std::string reason() {
   return std::strerror(errno);
 }
 
+struct Closer {
+  int descriptor;
+  ~Closer() { ::close(descriptor); }
+};
+
+// Fills `text` as far as the file goes and cuts it there; false, with errno set, if reading fails.
+bool fill(int descriptor, std::string& text) {
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = ::read(descriptor, text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    if (count == 0) break;
+    done += static_cast<size_t>(count);
+  }
+  text.resize(done);
+  return true;
+}
+
 }  // namespace
+
+std::string read_start(const fs::path& path, size_t count) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return {};
+  const Closer closer{descriptor};
+  std::string text(count, '\0');
+  return fill(descriptor, text) ? text : std::string();
+}
 
 std::string read_file(const fs::path& path, uint64_t limit) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) fail_data("[file] cannot open {}: {}", path.string(), reason());
-  struct Closer {
-    int descriptor;
-    ~Closer() { ::close(descriptor); }
-  } closer{descriptor};
+  const Closer closer{descriptor};
 
   struct stat info {};
   if (::fstat(descriptor, &info) != 0) fail_data("[file] cannot stat {}: {}", path.string(), reason());
@@ -38,15 +62,7 @@ std::string read_file(const fs::path& path, uint64_t limit) {
     fail_data("[file] expected at most {} bytes, got {} ({})", limit, size, path.string());
   }
   std::string text(size, '\0');
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t count = ::read(descriptor, text.data() + done, text.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_data("[file] cannot read {}: {}", path.string(), reason());
-    if (count == 0) break;
-    done += static_cast<size_t>(count);
-  }
-  text.resize(done);
+  if (!fill(descriptor, text)) fail_data("[file] cannot read {}: {}", path.string(), reason());
   return text;
 }
 

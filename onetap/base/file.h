@@ -11,6 +11,9 @@ namespace onetap {
 // The whole file. kData if it is missing, not a regular file, or longer than `limit` bytes.
 std::string read_file(const std::filesystem::path& path, uint64_t limit = uint64_t{1} << 40);
 
+// The first bytes, at most `count`, of anything that can be read, /proc and /sys included; none if it cannot.
+std::string read_start(const std::filesystem::path& path, size_t count);
+
 // A file open for writing, with every error reported (a full disk shows at write or at sync).
 class FileWriter {
  public:

@@ -16,14 +16,15 @@ namespace {
 
 constexpr int64_t kMaxPixels = 100'000'000;
 
-void check_size(int64_t width, int64_t height, std::string_view label) {
+[[maybe_unused]] void check_size(int64_t width, int64_t height, std::string_view label) {
   if (width < 1 || height < 1 || width > kMaxPixels / height) {
     fail_data("[data] expected an image of at most {} pixels, got {}x{} ({})", kMaxPixels, width, height, label);
   }
 }
 
 // Interleaved samples to planes, the first three of every `stride` bytes.
-void to_planes(const std::vector<uint8_t>& interleaved, int64_t stride, int64_t height, int64_t width, Image& image) {
+[[maybe_unused]] void to_planes(const std::vector<uint8_t>& interleaved, int64_t stride, int64_t height, int64_t width,
+                                Image& image) {
   image.channels = 3;
   image.height = height;
   image.width = width;
@@ -110,7 +111,7 @@ std::vector<uint8_t> interleaved(const Image& image) {
 
 }  // namespace
 
-void decode_image(std::string_view bytes, std::string_view label, Image& image) {
+void decode_image(std::string_view bytes, std::string_view label, [[maybe_unused]] Image& image) {
   if (bytes.substr(0, 3) == "\xFF\xD8\xFF") {
 #if defined(ONETAP_HAVE_JPEG)
     return decode_jpeg(bytes, label, image);

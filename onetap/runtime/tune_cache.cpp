@@ -3,6 +3,7 @@
 #include "onetap/base/error.h"
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
+#include "onetap/base/text.h"
 #include "onetap/base/version.h"
 #include "onetap/runtime/choose.h"
 
@@ -10,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdlib>
-#include <fstream>
 
 namespace onetap {
 namespace {
@@ -26,11 +26,11 @@ std::filesystem::path cache_file() {
 }
 
 std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
+  const std::string text = read_start("/proc/cpuinfo", 4096);  // the first CPU is in the first lines
+  for (const std::string_view line : split(text, '\n')) {
     if (line.rfind("model name", 0) == 0 || line.rfind("CPU part", 0) == 0) {
       const size_t colon = line.find(": ");
-      if (colon != std::string::npos) return line.substr(colon + 2);
+      if (colon != std::string_view::npos) return std::string(line.substr(colon + 2));
     }
   }
   return "unknown CPU";

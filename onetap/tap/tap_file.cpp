@@ -13,7 +13,6 @@
 
 #include <cstring>
 #include <deque>
-#include <fstream>
 #include <optional>
 
 namespace onetap {
@@ -268,9 +267,8 @@ TapNet parse_tap(std::string bytes, std::string_view label) {
 bool looks_like_tap(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
-  std::ifstream file(path, std::ios::binary);
-  char front[9] = {};
-  return file.read(front, sizeof(front)) && front[8] == '{';
+  const std::string front = read_start(path, 9);
+  return front.size() == 9 && front[8] == '{';
 }
 
 TapNet read_tap(const std::filesystem::path& path) {

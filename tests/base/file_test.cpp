@@ -30,6 +30,17 @@ size_t entries(const fs::path& directory) {
   return static_cast<size_t>(std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
 }
 
+TEST(File, TheStartOfAnythingThatCanBeRead) {
+  const TempDir dir;
+  write_text(dir / "a", "0123456789");
+  EXPECT_EQ(read_start(dir / "a", 4), "0123");
+  EXPECT_EQ(read_start(dir / "a", 10), "0123456789");
+  EXPECT_EQ(read_start(dir / "a", 100), "0123456789");
+  EXPECT_EQ(read_start("/proc/self/comm", 100).back(), '\n');  // a file without a size
+  EXPECT_EQ(read_start(dir / "missing", 4), "");
+  EXPECT_EQ(read_start(dir.path(), 4), "");
+}
+
 TEST(File, ReadsWholeAndRefusesTooLong) {
   const TempDir dir;
   write_text(dir / "a", std::string("x\0y", 3));
