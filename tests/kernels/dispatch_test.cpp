@@ -30,6 +30,16 @@ TEST(Dispatch, SetsAreCompleteAndNamedOnce) {
   EXPECT_STREQ(kernel_sets().back()->name, "plain");
 }
 
+#if defined(ONETAP_HAVE_HIGHWAY)
+TEST(Dispatch, TheBestSetIsOfThisArchitecture) {
+#if defined(__aarch64__)
+  EXPECT_STREQ(kernel_sets().front()->name, "neon");
+#else
+  EXPECT_STRNE(kernel_sets().front()->name, "plain");
+#endif
+}
+#endif
+
 TEST(Dispatch, TheVariableForcesATarget) {
   for (const KernelSet* set : kernel_sets()) {
     const ForcedTarget forced(set->name);
