@@ -13,6 +13,10 @@ if(ONETAP_SANITIZE)
   target_link_options(onetap_flags INTERFACE -fsanitize=${ONETAP_SANITIZE})
 endif()
 
+if(ONETAP_STATIC)
+  target_compile_options(onetap_flags INTERFACE -ffunction-sections -fdata-sections)
+endif()
+
 if(ONETAP_UNITY)
   set(CMAKE_UNITY_BUILD ON)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)

@@ -31,6 +31,11 @@ install(FILES ${PROJECT_SOURCE_DIR}/onetap/runtime/onetap.h DESTINATION ${CMAKE_
 # For those without CMake. Its paths are relative to itself: an installed onetap may be moved.
 set(onetap_pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH onetap_pkgconfig_up ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" onetap_pkgconfig_up "${onetap_pkgconfig_up}")
+set(onetap_pkgconfig_libs -lonetap)
+if(ONETAP_STATIC)
+  string(APPEND onetap_pkgconfig_libs " -lstdc++ -lm -pthread")
+endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/onetap.pc.in ${PROJECT_BINARY_DIR}/onetap.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/onetap.pc DESTINATION ${onetap_pkgconfig_dir})
 
