@@ -104,6 +104,12 @@ void ConvPlan::lay_out_copies(const std::vector<bool>& used) {
 // One mask per shift, as long as any copy of any tile reaches: all bits where the shifted pixel is of the same row and
 // inside the plane.
 void ConvPlan::draw_masks() {
+  wanted_parts_ = std::make_unique<bool[]>(static_cast<size_t>(parts()));
+  for (const Copy& copy : copies_) {
+    const int64_t part =
+        floor_mod(copy.row, shape_.stride_h) * shape_.stride_w + floor_mod(copy.column, shape_.stride_w);
+    wanted_parts_[static_cast<size_t>(part)] = true;
+  }
   const int64_t width = shape_.out_w();
   int64_t length = 0;
   for (const Copy& copy : copies_) length = std::max(length, copy.first + copy.rows_down);
@@ -178,10 +184,12 @@ void ConvPlan::write_stream(const ConvWeights& weights) {
         for (int64_t c = 0; c < block.channels; ++c) {
           for (int64_t visit = 0; visit < visited; ++visit) {
             int64_t position = 0;
-            slot(output, first + c, visit, position);
-            *to++ = static_cast<uint32_t>(c * channel_floats_ * 4) + position_offset_[static_cast<size_t>(position)];
             for (int r = 0; r < segment.outputs; ++r) {
               const int64_t at = slot(output + r, first + c, visit, position);
+              if (r == 0) {
+                *to++ =
+                    static_cast<uint32_t>(c * channel_floats_ * 4) + position_offset_[static_cast<size_t>(position)];
+              }
               const int64_t slice = (output + r) * in + first + c;
               *to++ = at < 0 ? 0u : bits_of(weights.weight[slice * given + at]);
             }

@@ -11,6 +11,7 @@
 #include "onetap/kernels/conv_shape.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace onetap {
@@ -58,6 +59,7 @@ class ConvPlan {
   // carries from one row into the next, or from beyond the plane, is cleared by a mask.
   bool is_shifted() const { return part_w() == shape_.out_w(); }
   const float* border_masks() const { return masks_.get(); }
+  const bool* wanted_parts() const { return wanted_parts_.get(); }
 
   // Consecutive entries of the stream with the same number of outputs.
   struct Segment {
@@ -109,6 +111,7 @@ class ConvPlan {
   int lanes_;
   std::vector<Copy> copies_;
   AlignedArray<float> masks_;
+  std::unique_ptr<bool[]> wanted_parts_;
   std::vector<uint32_t> position_offset_;  // bytes into a channel's pack, by kernel position
   std::vector<Segment> segments_;
   std::vector<Block> blocks_;

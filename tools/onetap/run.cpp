@@ -164,7 +164,8 @@ int run_run(const RunArguments& arguments) {
     }
   }
   console().clear_progress();
-  if (failed > 0 && files.size() > 1) console().warn(fmt::format("{} of {} images could not be read", failed, files.size()));
+  if (failed > 0 && files.size() > 1)
+    console().warn(fmt::format("{} of {} images could not be read", failed, files.size()));
   return failed > 0 ? Error(ErrorKind::kData, "").exit_code() : 0;
 }
 
