@@ -30,8 +30,9 @@ void run_chunks(const KernelSet& kernels, const ConvPlan& plan, const ConvPlan::
     const int64_t first = std::max(range.first, segment.first_chunk);
     const int64_t last = std::min(range.last, segment.first_chunk + segment.chunks);
     if (first >= last) continue;
-    const int64_t chunk_words = block.entries * (1 + segment.outputs);
-    tile.stream = plan.stream() + block.stream_from[s] + (first - segment.first_chunk) * chunk_words;
+    const int64_t entries_before = (first - segment.first_chunk) * block.entries;
+    tile.places = plan.places() + block.places_from[s] + entries_before;
+    tile.weights = plan.weights() + block.weights_from[s] + entries_before * segment.outputs;
     tile.outputs = plan.chunk_outputs() + first;
     tile.chunks = last - first;
     tile.entries = block.entries;

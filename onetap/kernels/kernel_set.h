@@ -12,8 +12,10 @@ namespace onetap {
 
 // One register tile of a convolution: some vectors of pixels of some chunks of outputs, for one block of inputs.
 struct ConvTile {
-  const float* pack = nullptr;       // the block's inputs, at the tile's first pixel
-  const uint32_t* stream = nullptr;  // {offset in bytes, one weight per output} for every entry of every chunk
+  const float* pack = nullptr;  // the block's inputs, at the tile's first pixel
+  // For every entry of every chunk: which vector of the pack, and one weight per output.
+  const uint16_t* places = nullptr;
+  const float* weights = nullptr;
   const int32_t* outputs = nullptr;  // first output of each chunk
   int64_t chunks = 0;
   int64_t entries = 0;  // per chunk

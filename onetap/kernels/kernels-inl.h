@@ -2,7 +2,7 @@
 // the compiler's own. Whoever includes this has defined
 //   KERNELS_ATTR        attributes of a function of the target
 //   namespace ops       V, load, load_unaligned, load_pairs (even and odd places of two vectors), store,
-//                       store_unaligned, store_halves, broadcast, broadcast_bits (of a float), zero, mul_add, add,
+//                       store_unaligned, store_halves, broadcast, zero, mul_add, add,
 //                       max, bit_and, sum
 //   kLanes, kRegisters  floats in a vector, vectors in the registers
 //   kTargetName
@@ -54,27 +54,28 @@ KERNELS_ATTR inline __attribute__((always_inline)) void end_sums(const ConvTile&
 
 template <int R, int T>
 KERNELS_ATTR void conv_tile(const ConvTile& tile) {
-  const uint32_t* ONETAP_RESTRICT stream = tile.stream;
+  const uint16_t* ONETAP_RESTRICT places = tile.places;
+  const float* ONETAP_RESTRICT weights = tile.weights;
   for (int64_t chunk = 0; chunk < tile.chunks; ++chunk) {
     const int64_t output = tile.outputs[chunk];
     ops::V sum[R][T];
     begin_sums<R, T>(tile, output, sum);
     for (int64_t entry = 0; entry < tile.entries; ++entry) {
-      const float* ONETAP_RESTRICT x =
-          reinterpret_cast<const float*>(reinterpret_cast<const char*>(tile.pack) + stream[0]);
+      const float* ONETAP_RESTRICT x = tile.pack + int64_t{places[entry]} * kLanes;
       if constexpr (R == 1) {
-        const ops::V w = ops::broadcast_bits(stream[1]);
+        const ops::V w = ops::broadcast(weights[0]);
         for (int t = 0; t < T; ++t) sum[0][t] = ops::mul_add(w, ops::load(x + t * kLanes), sum[0][t]);
       } else {
         ops::V pixels[T];
         for (int t = 0; t < T; ++t) pixels[t] = ops::load(x + t * kLanes);
         for (int r = 0; r < R; ++r) {
-          const ops::V w = ops::broadcast_bits(stream[1 + r]);
+          const ops::V w = ops::broadcast(weights[r]);
           for (int t = 0; t < T; ++t) sum[r][t] = ops::mul_add(w, pixels[t], sum[r][t]);
         }
       }
-      stream += 1 + R;
+      weights += R;
     }
+    places += tile.entries;
     end_sums<R, T>(tile, output, sum);
   }
 }

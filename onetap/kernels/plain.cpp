@@ -39,11 +39,6 @@ inline void store(V v, float* to) {
 inline V broadcast(float value) {
   return V{value, value, value, value};
 }
-inline V broadcast_bits(uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return broadcast(value);
-}
 inline void store_halves(V v, float* low, float* high) {
   low[0] = v[0];
   low[1] = v[1];

@@ -60,9 +60,6 @@ HWY_INLINE HWY_ATTR void store_unaligned(V v, float* to) {
 HWY_INLINE HWY_ATTR V broadcast(float value) {
   return hn::Set(D(), value);
 }
-HWY_INLINE HWY_ATTR V broadcast_bits(uint32_t bits) {
-  return hn::BitCast(D(), hn::Set(hn::RebindToUnsigned<D>(), bits));
-}
 HWY_INLINE HWY_ATTR void store_halves(V v, float* low, float* high) {
   const hn::Half<D> half;
   hn::StoreU(hn::LowerHalf(half, v), half, low);
