@@ -80,7 +80,7 @@ class Peak : public Contestant {
     for (int64_t i = 0; i < times; ++i) {
       std::atomic<double> sink{0};
       const auto start = Clock::now();
-      team_.run(team_.size(), [&](int64_t) { sink = kernels_.fma_rounds(kRounds, 0.5f); });
+      team_.run(team_.size(), [&](int64_t, int64_t) { sink = kernels_.fma_rounds(kRounds, 0.5f); });
       seconds.push_back(seconds_since(start));
     }
   }
