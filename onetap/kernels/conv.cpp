@@ -7,11 +7,12 @@
 namespace onetap {
 namespace {
 
-// A pixel tile is worth its packing only if many outputs use it, so few tiles are not split further than this.
-constexpr int64_t kTilesPerThread = 4;
+// Tiles are shared out one by one where every thread gets some; else every thread packs every tile, for its share of
+// the outputs.
+constexpr int64_t kTilesPerThread = 3;
 
-bool split_by_tiles(const ConvPlan& plan, int64_t parts) {
-  return plan.tiles() * plan.shape().groups >= kTilesPerThread * parts;
+int64_t all_tiles(const ConvPlan& plan) {
+  return plan.tiles() * plan.shape().groups;
 }
 
 struct Range {
@@ -30,8 +31,9 @@ void run_chunks(const KernelSet& kernels, const ConvPlan& plan, const ConvPlan::
     const int64_t first = std::max(range.first, segment.first_chunk);
     const int64_t last = std::min(range.last, segment.first_chunk + segment.chunks);
     if (first >= last) continue;
-    const int64_t chunk_words = block.entries * (1 + segment.outputs);
-    tile.stream = plan.stream() + block.stream_from[s] + (first - segment.first_chunk) * chunk_words;
+    const int64_t entries_before = (first - segment.first_chunk) * block.entries;
+    tile.places = plan.places() + block.places_from[s] + entries_before;
+    tile.weights = plan.weights() + block.weights_from[s] + entries_before * segment.outputs;
     tile.outputs = plan.chunk_outputs() + first;
     tile.chunks = last - first;
     tile.entries = block.entries;
@@ -42,15 +44,16 @@ void run_chunks(const KernelSet& kernels, const ConvPlan& plan, const ConvPlan::
 }  // namespace
 
 int64_t conv_parts(const ConvPlan& plan, int64_t threads) {
-  return split_by_tiles(plan, threads) ? threads : std::max<int64_t>(1, std::min(threads, plan.chunks()));
+  if (threads == 1) return 1;
+  return all_tiles(plan) >= kTilesPerThread * threads ? all_tiles(plan) : std::min(threads, plan.chunks());
 }
 
 void run_conv(const KernelSet& kernels, const ConvPlan& plan, const ConvIo& io, float* scratch, int64_t part,
               int64_t parts) {
   const ConvShape& shape = plan.shape();
   const int64_t lanes = plan.lanes(), tile_vectors = plan.blocking().tile_vectors;
-  const int64_t items = plan.tiles() * shape.groups;
-  const bool by_tiles = split_by_tiles(plan, parts);
+  const int64_t items = all_tiles(plan);
+  const bool by_tiles = parts == items;
   const Range tiles = by_tiles ? share_of(items, part, parts) : Range{0, items};
   const Range chunks = by_tiles ? Range{0, plan.chunks()} : share_of(plan.chunks(), part, parts);
   const int64_t blocks = plan.blocks_per_group();

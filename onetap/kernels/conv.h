@@ -6,7 +6,7 @@
 
 namespace onetap {
 
-// Parts into which `threads` threads best cut the work of one image.
+// Parts into which `threads` threads best cut the work of one image: one per tile, or some of the outputs each.
 int64_t conv_parts(const ConvPlan& plan, int64_t threads);
 
 // One part of one image. `scratch`: plan.scratch_floats() floats on a cache line, of this thread alone. Parts may run

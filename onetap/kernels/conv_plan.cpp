@@ -14,11 +14,8 @@ int64_t cut(int64_t value, int64_t least, int64_t most) {
   return std::max(least, std::min(value, most));
 }
 
-uint32_t bits_of(float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
+// Places are numbers of 16 bits.
+constexpr int64_t kMaxPlaces = 1 << 16;
 
 // Which kernel positions any slice keeps.
 std::vector<bool> used_positions(const ConvShape& shape, const ConvWeights& weights) {
@@ -93,17 +90,27 @@ void ConvPlan::lay_out_copies(const std::vector<bool>& used) {
   }
   // Channels a multiple of 4 KiB apart would fight for the same cache sets.
   if (channel_floats_ % 1024 == 0) channel_floats_ += lanes_;
-  position_offset_.assign(used.size(), 0);
-  for (size_t k = 0; k < used.size(); ++k) {
-    if (!used[k]) continue;
-    position_offset_[k] = static_cast<uint32_t>((copies_[copy_of[k]].start + begin_of[k] - first[copy_of[k]]) * 4);
+  const int64_t channel_places = channel_floats_ / lanes_;
+  if (channel_places > kMaxPlaces) {
+    fail_usage("[kernels] a {}x{} kernel on planes of {}x{} is beyond what a tile can hold", shape_.kernel_h,
+               shape_.kernel_w, shape_.in_h, shape_.in_w);
   }
-  if (scratch_floats() > (int64_t{1} << 29)) fail_usage("[kernels] a convolution needs more than 2 GiB of scratch");
+  blocking_.channels = std::min(blocking_.channels, kMaxPlaces / channel_places);
+  position_place_.assign(used.size(), 0);
+  for (size_t k = 0; k < used.size(); ++k) {
+    if (used[k]) position_place_[k] = (copies_[copy_of[k]].start + begin_of[k] - first[copy_of[k]]) / lanes_;
+  }
 }
 
 // One mask per shift, as long as any copy of any tile reaches: all bits where the shifted pixel is of the same row and
 // inside the plane.
 void ConvPlan::draw_masks() {
+  wanted_parts_ = std::make_unique<bool[]>(static_cast<size_t>(parts()));
+  for (const Copy& copy : copies_) {
+    const int64_t part =
+        floor_mod(copy.row, shape_.stride_h) * shape_.stride_w + floor_mod(copy.column, shape_.stride_w);
+    wanted_parts_[static_cast<size_t>(part)] = true;
+  }
   const int64_t width = shape_.out_w();
   int64_t length = 0;
   for (const Copy& copy : copies_) length = std::max(length, copy.first + copy.rows_down);
@@ -150,17 +157,21 @@ void ConvPlan::write_stream(const ConvWeights& weights) {
   const int64_t visited = blocking_.dense ? shape_.area() : given;
   for (int64_t g = 0; g < shape_.groups; ++g) {
     for (int64_t c = 0; c < in; c += blocking_.channels) {
-      Block block{g * in + c, std::min(blocking_.channels, in - c), 0, {}};
+      Block block{g * in + c, std::min(blocking_.channels, in - c), 0, {}, {}};
       block.entries = block.channels * visited;
       for (const Segment& segment : segments_) {
-        block.stream_from.push_back(stream_words_);
-        stream_words_ += segment.chunks * block.entries * (1 + segment.outputs);
+        block.places_from.push_back(place_count_);
+        block.weights_from.push_back(weight_count_);
+        place_count_ += segment.chunks * block.entries;
+        weight_count_ += segment.chunks * block.entries * segment.outputs;
       }
       blocks_.push_back(std::move(block));
     }
   }
-  stream_ = aligned_array<uint32_t>(stream_words_);
-  uint32_t* to = stream_.get();
+  places_ = aligned_array<uint16_t>(place_count_);
+  weights_ = aligned_array<float>(weight_count_);
+  uint16_t* place = places_.get();
+  float* weight = weights_.get();
   // Where the weight of a visited position lies in its slice; -1 for a pruned one.
   const auto slot = [&](int64_t output, int64_t channel, int64_t visit, int64_t& position) -> int64_t {
     const uint16_t* kept =
@@ -179,11 +190,12 @@ void ConvPlan::write_stream(const ConvWeights& weights) {
           for (int64_t visit = 0; visit < visited; ++visit) {
             int64_t position = 0;
             slot(output, first + c, visit, position);
-            *to++ = static_cast<uint32_t>(c * channel_floats_ * 4) + position_offset_[static_cast<size_t>(position)];
+            *place++ =
+                static_cast<uint16_t>(c * (channel_floats_ / lanes_) + position_place_[static_cast<size_t>(position)]);
             for (int r = 0; r < segment.outputs; ++r) {
               const int64_t at = slot(output + r, first + c, visit, position);
               const int64_t slice = (output + r) * in + first + c;
-              *to++ = at < 0 ? 0u : bits_of(weights.weight[slice * given + at]);
+              *weight++ = at < 0 ? 0.0f : weights.weight[slice * given + at];
             }
           }
         }

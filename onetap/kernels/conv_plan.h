@@ -3,14 +3,16 @@
 // The pixels of an output plane are numbered rows first and cut into vectors; `vectors` of them times `outputs`
 // channels stay in registers. For some input channels and a tile of pixels, the inputs are packed into scratch as
 // copies: one per kernel column (and per kernel row modulo the stride), shifted and bordered with zeros, so that every
-// tap is one aligned offset into the pack. A stride first takes the plane apart into planes of every stride-th pixel.
-// The weights lie in a stream of {offset, weights of R outputs} in exactly the order in which the kernel uses them.
+// tap is one aligned place in the pack. A stride first takes the plane apart into planes of every stride-th pixel.
+// Places and weights lie in two streams in exactly the order in which the kernel uses them; a place is the number of a
+// vector in 16 bits, because in small planes it is the streams that the kernel waits for.
 #pragma once
 
 #include "onetap/kernels/aligned.h"
 #include "onetap/kernels/conv_shape.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace onetap {
@@ -58,6 +60,7 @@ class ConvPlan {
   // carries from one row into the next, or from beyond the plane, is cleared by a mask.
   bool is_shifted() const { return part_w() == shape_.out_w(); }
   const float* border_masks() const { return masks_.get(); }
+  const bool* wanted_parts() const { return wanted_parts_.get(); }
 
   // Consecutive entries of the stream with the same number of outputs.
   struct Segment {
@@ -70,8 +73,8 @@ class ConvPlan {
   struct Block {
     int64_t first_channel = 0;
     int64_t channels = 0;
-    int64_t entries = 0;               // per chunk
-    std::vector<int64_t> stream_from;  // per segment: words from the stream's beginning
+    int64_t entries = 0;                             // per chunk
+    std::vector<int64_t> places_from, weights_from;  // per segment: where in the streams
   };
 
   const ConvShape& shape() const { return shape_; }
@@ -84,7 +87,8 @@ class ConvPlan {
   int64_t blocks_per_group() const { return static_cast<int64_t>(blocks_.size()) / shape_.groups; }
   int64_t chunks() const { return static_cast<int64_t>(chunk_outputs_.size()); }  // per group
   const int32_t* chunk_outputs() const { return chunk_outputs_.data(); }  // first output of each, within the group
-  const uint32_t* stream() const { return stream_.get(); }
+  const uint16_t* places() const { return places_.get(); }
+  const float* weights() const { return weights_.get(); }
   const float* bias() const { return bias_.data(); }
 
   int64_t channel_floats() const { return channel_floats_; }  // of the pack
@@ -96,7 +100,7 @@ class ConvPlan {
   int64_t parts_floats() const {
     return is_shifted() && parts() > 1 ? round_up(blocking_.channels * parts() * part_h() * part_w(), kLineFloats) : 0;
   }
-  int64_t weight_bytes() const { return stream_words_ * 4 + static_cast<int64_t>(bias_.size()) * 4; }
+  int64_t weight_bytes() const { return place_count_ * 2 + weight_count_ * 4 + static_cast<int64_t>(bias_.size()) * 4; }
 
  private:
   void lay_out_copies(const std::vector<bool>& used);
@@ -109,12 +113,14 @@ class ConvPlan {
   int lanes_;
   std::vector<Copy> copies_;
   AlignedArray<float> masks_;
-  std::vector<uint32_t> position_offset_;  // bytes into a channel's pack, by kernel position
+  std::unique_ptr<bool[]> wanted_parts_;
+  std::vector<int64_t> position_place_;  // vectors into a channel's pack, by kernel position
   std::vector<Segment> segments_;
   std::vector<Block> blocks_;
   std::vector<int32_t> chunk_outputs_;
-  AlignedArray<uint32_t> stream_;
-  int64_t stream_words_ = 0;
+  AlignedArray<uint16_t> places_;
+  AlignedArray<float> weights_;
+  int64_t place_count_ = 0, weight_count_ = 0;
   std::vector<float> bias_;
   int64_t channel_floats_ = 0;
 };

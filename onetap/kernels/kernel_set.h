@@ -12,8 +12,10 @@ namespace onetap {
 
 // One register tile of a convolution: some vectors of pixels of some chunks of outputs, for one block of inputs.
 struct ConvTile {
-  const float* pack = nullptr;       // the block's inputs, at the tile's first pixel
-  const uint32_t* stream = nullptr;  // {offset in bytes, one weight per output} for every entry of every chunk
+  const float* pack = nullptr;  // the block's inputs, at the tile's first pixel
+  // For every entry of every chunk: which vector of the pack, and one weight per output.
+  const uint16_t* places = nullptr;
+  const float* weights = nullptr;
   const int32_t* outputs = nullptr;  // first output of each chunk
   int64_t chunks = 0;
   int64_t entries = 0;  // per chunk
@@ -46,6 +48,20 @@ struct ShiftedPack {
   int64_t channel_floats = 0;
 };
 
+// Planes into their parts of every stride-th pixel: part (a, b) of a plane holds x[i * stride_h + a][j * stride_w + b],
+// 0 where that is outside. Parts lie behind each other, then come those of the next plane.
+struct TakeApart {
+  const float* x = nullptr;
+  int64_t x_plane = 0;
+  int64_t channels = 0;
+  int64_t height = 0, width = 0;  // of x
+  int64_t stride_h = 1, stride_w = 1;
+  int64_t part_h = 0, part_w = 0;
+  int64_t first_row = 0, last_row = 0;  // of the parts: [first, last) are wanted
+  const bool* wanted = nullptr;         // by part
+  float* parts = nullptr;
+};
+
 struct PoolShape {
   int64_t channels = 1, in_h = 1, in_w = 1, out_h = 1, out_w = 1;
   int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, padding_h = 0, padding_w = 0;
@@ -66,8 +82,7 @@ struct KernelSet {
   // By outputs - 1 and vectors - 1; null where the tile does not fit the registers.
   ConvTileKernel conv[kMaxOutputs][kMaxVectors] = {};
   void (*pack_shifted)(const ShiftedPack& pack) = nullptr;
-  // to[k * part + i] = row[i * step + k] for every k < step; 0 where that is beyond the row's `width`.
-  void (*take_apart)(int64_t width, int64_t step, const float* row, float* to, int64_t part) = nullptr;
+  void (*take_apart)(const TakeApart& task) = nullptr;
   // y[out] = weight[out, in] x + bias (null: none).
   void (*linear)(int64_t in, int64_t out, const float* weight, const float* bias, const float* x, float* y,
                  bool relu) = nullptr;

@@ -2,7 +2,8 @@
 // the compiler's own. Whoever includes this has defined
 //   KERNELS_ATTR        attributes of a function of the target
 //   namespace ops       V, load, load_unaligned, load_pairs (even and odd places of two vectors), store,
-//                       store_unaligned, broadcast, zero, mul_add, add, max, bit_and, sum
+//                       store_unaligned, store_halves, broadcast, zero, mul_add, add,
+//                       max, bit_and, sum
 //   kLanes, kRegisters  floats in a vector, vectors in the registers
 //   kTargetName
 // and is inside the target's namespace. No include guard: that is the point.
@@ -13,60 +14,73 @@ constexpr int most_vectors(int outputs) {
   return std::min(kMaxVectors, (kRegisters - 1) / (outputs + 1));
 }
 
+// What the sums of a chunk begin with: bias and residual, or what earlier blocks of inputs left in y.
+template <int R, int T>
+KERNELS_ATTR inline __attribute__((always_inline)) void begin_sums(const ConvTile& tile, int64_t output,
+                                                                   ops::V (&sum)[R][T]) {
+  if (tile.bias == nullptr) {
+    const float* y = tile.y + output * tile.y_plane;
+    for (int r = 0; r < R; ++r) {
+      for (int t = 0; t < T; ++t) sum[r][t] = ops::load_unaligned(y + r * tile.y_plane + t * kLanes);
+    }
+    return;
+  }
+  for (int r = 0; r < R; ++r) {
+    const ops::V bias = ops::broadcast(tile.bias[output + r]);
+    for (int t = 0; t < T; ++t) sum[r][t] = bias;
+  }
+  if (tile.residual == nullptr) return;
+  const float* from = tile.residual + output * tile.residual_plane;
+  for (int r = 0; r < R; ++r) {
+    for (int t = 0; t < T; ++t) {
+      sum[r][t] = ops::add(sum[r][t], ops::load_unaligned(from + r * tile.residual_plane + t * kLanes));
+    }
+  }
+}
+
+template <int R, int T>
+KERNELS_ATTR inline __attribute__((always_inline)) void end_sums(const ConvTile& tile, int64_t output,
+                                                                 ops::V (&sum)[R][T]) {
+  float* y = tile.y + output * tile.y_plane;
+  if (tile.relu) {
+    for (int r = 0; r < R; ++r) {
+      for (int t = 0; t < T; ++t) sum[r][t] = ops::max(sum[r][t], ops::zero());
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int t = 0; t < T; ++t) ops::store_unaligned(sum[r][t], y + r * tile.y_plane + t * kLanes);
+  }
+}
+
 template <int R, int T>
 KERNELS_ATTR void conv_tile(const ConvTile& tile) {
-  const uint32_t* ONETAP_RESTRICT stream = tile.stream;
+  const uint16_t* ONETAP_RESTRICT places = tile.places;
+  const float* ONETAP_RESTRICT weights = tile.weights;
   for (int64_t chunk = 0; chunk < tile.chunks; ++chunk) {
     const int64_t output = tile.outputs[chunk];
-    float* ONETAP_RESTRICT y = tile.y + output * tile.y_plane;
     ops::V sum[R][T];
-    if (tile.bias == nullptr) {
-      for (int r = 0; r < R; ++r) {
-        for (int t = 0; t < T; ++t) sum[r][t] = ops::load_unaligned(y + r * tile.y_plane + t * kLanes);
-      }
-    } else {
-      for (int r = 0; r < R; ++r) {
-        const ops::V bias = ops::broadcast(tile.bias[output + r]);
-        for (int t = 0; t < T; ++t) sum[r][t] = bias;
-      }
-      if (tile.residual != nullptr) {
-        const float* from = tile.residual + output * tile.residual_plane;
-        for (int r = 0; r < R; ++r) {
-          for (int t = 0; t < T; ++t) {
-            sum[r][t] = ops::add(sum[r][t], ops::load_unaligned(from + r * tile.residual_plane + t * kLanes));
-          }
-        }
-      }
-    }
+    begin_sums<R, T>(tile, output, sum);
     for (int64_t entry = 0; entry < tile.entries; ++entry) {
-      const float* ONETAP_RESTRICT x =
-          reinterpret_cast<const float*>(reinterpret_cast<const char*>(tile.pack) + stream[0]);
-      const float* ONETAP_RESTRICT weight = reinterpret_cast<const float*>(stream + 1);
+      const float* ONETAP_RESTRICT x = tile.pack + int64_t{places[entry]} * kLanes;
       if constexpr (R == 1) {
-        const ops::V w = ops::broadcast(weight[0]);
+        const ops::V w = ops::broadcast(weights[0]);
         for (int t = 0; t < T; ++t) sum[0][t] = ops::mul_add(w, ops::load(x + t * kLanes), sum[0][t]);
       } else {
         ops::V pixels[T];
         for (int t = 0; t < T; ++t) pixels[t] = ops::load(x + t * kLanes);
         for (int r = 0; r < R; ++r) {
-          const ops::V w = ops::broadcast(weight[r]);
+          const ops::V w = ops::broadcast(weights[r]);
           for (int t = 0; t < T; ++t) sum[r][t] = ops::mul_add(w, pixels[t], sum[r][t]);
         }
       }
-      stream += 1 + R;
+      weights += R;
     }
-    if (tile.relu) {
-      for (int r = 0; r < R; ++r) {
-        for (int t = 0; t < T; ++t) sum[r][t] = ops::max(sum[r][t], ops::zero());
-      }
-    }
-    for (int r = 0; r < R; ++r) {
-      for (int t = 0; t < T; ++t) ops::store_unaligned(sum[r][t], y + r * tile.y_plane + t * kLanes);
-    }
+    places += tile.entries;
+    end_sums<R, T>(tile, output, sum);
   }
 }
 
-// A vector that reaches beyond the tensor.
+// A vector that may reach beyond the tensor.
 KERNELS_ATTR inline void pack_border(const ShiftedPack& pack, const ShiftedCopy& copy, int64_t from, int64_t i,
                                      float* to) {
   for (int64_t j = i; j < i + kLanes; ++j) {
@@ -77,46 +91,88 @@ KERNELS_ATTR inline void pack_border(const ShiftedPack& pack, const ShiftedCopy&
   }
 }
 
+// One copy of one plane, all of it inside the tensor.
+template <bool kMasked>
+KERNELS_ATTR inline void pack_copy(const float* ONETAP_RESTRICT x, const float* ONETAP_RESTRICT mask, int64_t count,
+                                   float* ONETAP_RESTRICT to) {
+  const auto one = [&](int64_t i) KERNELS_ATTR {
+    const ops::V pixels = ops::load_unaligned(x + i);
+    ops::store(kMasked ? ops::bit_and(pixels, ops::load_unaligned(mask + i)) : pixels, to + i);
+  };
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+    one(i);
+    one(i + kLanes);
+    one(i + 2 * kLanes);
+    one(i + 3 * kLanes);
+  }
+  for (; i < count; i += kLanes) one(i);
+}
+
 KERNELS_ATTR inline void pack_shifted(const ShiftedPack& pack) {
   for (int64_t c = 0; c < pack.channels; ++c) {
     for (int64_t k = 0; k < pack.copy_count; ++k) {
       const ShiftedCopy& copy = pack.copies[k];
-      float* ONETAP_RESTRICT to = pack.pack + c * pack.channel_floats + copy.to;
+      float* to = pack.pack + c * pack.channel_floats + copy.to;
       const int64_t from = c * pack.x_plane + copy.shift;
-      // Vectors [first, last) lie inside the tensor.
-      const int64_t low = std::max<int64_t>(0, -pack.before - from), high = pack.after - from;
-      const int64_t first = std::min(copy.count, (low + kLanes - 1) / kLanes * kLanes);
-      const int64_t last = std::clamp<int64_t>(high < 0 ? 0 : high / kLanes * kLanes, first, copy.count);
-      for (int64_t i = 0; i < first; i += kLanes) pack_border(pack, copy, from, i, to);
-      const float* ONETAP_RESTRICT x = pack.x + from;
-      if (copy.mask == nullptr) {
-        for (int64_t i = first; i < last; i += kLanes) ops::store(ops::load_unaligned(x + i), to + i);
+      if (from < -pack.before || from + copy.count > pack.after) {
+        for (int64_t i = 0; i < copy.count; i += kLanes) pack_border(pack, copy, from, i, to);
+      } else if (copy.mask != nullptr) {
+        pack_copy<true>(pack.x + from, copy.mask, copy.count, to);
       } else {
-        for (int64_t i = first; i < last; i += kLanes) {
-          ops::store(ops::bit_and(ops::load_unaligned(x + i), ops::load_unaligned(copy.mask + i)), to + i);
-        }
+        pack_copy<false>(pack.x + from, nullptr, copy.count, to);
       }
-      for (int64_t i = last; i < copy.count; i += kLanes) pack_border(pack, copy, from, i, to);
     }
   }
 }
 
-KERNELS_ATTR inline void take_apart(int64_t width, int64_t step, const float* row, float* to, int64_t part) {
+// One row into the even and odd places of it; either may be unwanted (null).
+KERNELS_ATTR inline void take_pairs_apart(const float* ONETAP_RESTRICT row, int64_t width, float* even, float* odd) {
   int64_t i = 0;
-  if (step == 2) {
-    for (; (i + kLanes) * 2 <= width; i += kLanes) {
-      ops::V even, odd;
-      ops::load_pairs(row + 2 * i, even, odd);
-      ops::store_unaligned(even, to + i);
-      ops::store_unaligned(odd, to + part + i);
+  for (; (i + kLanes) * 2 <= width; i += kLanes) {
+    ops::V a, b;
+    ops::load_pairs(row + 2 * i, a, b);
+    if (even != nullptr) ops::store_unaligned(a, even + i);
+    if (odd != nullptr) ops::store_unaligned(b, odd + i);
+  }
+  for (int64_t j = i; even != nullptr && 2 * j < width; ++j) even[j] = row[2 * j];
+  for (int64_t j = i; odd != nullptr && 2 * j < width; ++j) odd[j] = 2 * j + 1 < width ? row[2 * j + 1] : 0.0f;
+}
+
+KERNELS_ATTR inline void take_apart(const TakeApart& task) {
+  const int64_t part = task.part_h * task.part_w, parts = task.stride_h * task.stride_w;
+  for (int64_t c = 0; c < task.channels; ++c) {
+    const float* plane = task.x + c * task.x_plane;
+    float* to = task.parts + c * parts * part;
+    int64_t row = task.first_row;
+    // Rows of half a vector: two of them at a time fill one.
+    if (task.stride_h == 2 && task.stride_w == 2 && task.width == kLanes) {
+      for (; row < task.last_row && 2 * row + 1 < task.height; ++row) {
+        ops::V even, odd;
+        ops::load_pairs(plane + 2 * row * task.width, even, odd);
+        ops::store_halves(even, to + row * task.part_w, to + 2 * part + row * task.part_w);
+        ops::store_halves(odd, to + part + row * task.part_w, to + 3 * part + row * task.part_w);
+      }
     }
-  }
-  for (; step == 2 && i * 2 + 1 < width; ++i) {
-    to[i] = row[2 * i];
-    to[part + i] = row[2 * i + 1];
-  }
-  for (; i * step < width; ++i) {
-    for (int64_t k = 0; k < step; ++k) to[k * part + i] = i * step + k < width ? row[i * step + k] : 0.0f;
+    for (; row < task.last_row; ++row) {
+      for (int64_t a = 0; a < task.stride_h; ++a) {
+        const int64_t y = row * task.stride_h + a;
+        const bool* wanted = task.wanted + a * task.stride_w;
+        const float* from = plane + y * task.width;
+        float* row_to = to + a * task.stride_w * part + row * task.part_w;
+        if (task.stride_w == 2 && y < task.height) {
+          if (!wanted[0] && !wanted[1]) continue;
+          take_pairs_apart(from, task.width, wanted[0] ? row_to : nullptr, wanted[1] ? row_to + part : nullptr);
+          continue;
+        }
+        for (int64_t b = 0; b < task.stride_w; ++b) {
+          for (int64_t i = 0; wanted[b] && i < task.part_w; ++i) {
+            const int64_t x = i * task.stride_w + b;
+            row_to[b * part + i] = y < task.height && x < task.width ? from[x] : 0.0f;
+          }
+        }
+      }
+    }
   }
 }
 

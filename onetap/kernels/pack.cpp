@@ -47,26 +47,28 @@ void copy_rows(const ConvShape& shape, const ConvPlan::Copy& copy, const Span& s
 void take_apart(const KernelSet& kernels, const ConvPlan& plan, const float* x, int64_t x_plane, int64_t channels,
                 int64_t first_pixel, int64_t pixels, float* parts) {
   const ConvShape& shape = plan.shape();
-  const int64_t width = plan.part_w(), part = plan.part_h() * width;
+  const int64_t width = plan.part_w();
   int64_t first = plan.part_h(), last = 0;
   for (const ConvPlan::Copy& copy : plan.copies()) {
     const int64_t from = first_pixel + copy.first, down = floor_div(copy.row, shape.stride_h);
     first = std::min(first, std::max<int64_t>(0, from / width + down));
     last = std::max(last, std::min(plan.part_h(), (from + pixels + copy.rows_down - 1) / width + down + 1));
   }
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t row = first; row < last; ++row) {
-      for (int64_t rest = 0; rest < shape.stride_h; ++rest) {
-        const int64_t y = row * shape.stride_h + rest;
-        float* to = parts + (c * plan.parts() + rest * shape.stride_w) * part + row * width;
-        if (y < shape.in_h) {
-          kernels.take_apart(shape.in_w, shape.stride_w, x + c * x_plane + y * shape.in_w, to, part);
-        } else {
-          for (int64_t column = 0; column < shape.stride_w; ++column) std::fill_n(to + column * part, width, 0.0f);
-        }
-      }
-    }
-  }
+  TakeApart task;
+  task.x = x;
+  task.x_plane = x_plane;
+  task.channels = channels;
+  task.height = shape.in_h;
+  task.width = shape.in_w;
+  task.stride_h = shape.stride_h;
+  task.stride_w = shape.stride_w;
+  task.part_h = plan.part_h();
+  task.part_w = width;
+  task.first_row = first;
+  task.last_row = last;
+  task.wanted = plan.wanted_parts();
+  task.parts = parts;
+  kernels.take_apart(task);
 }
 
 }  // namespace

@@ -39,6 +39,12 @@ inline void store(V v, float* to) {
 inline V broadcast(float value) {
   return V{value, value, value, value};
 }
+inline void store_halves(V v, float* low, float* high) {
+  low[0] = v[0];
+  low[1] = v[1];
+  high[0] = v[2];
+  high[1] = v[3];
+}
 inline V zero() {
   return V{};
 }

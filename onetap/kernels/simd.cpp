@@ -22,6 +22,9 @@
 #define ONETAP_RESTRICT HWY_RESTRICT
 #endif
 
+// A build for the oldest CPUs has a target without vectors, which plain.cpp does better.
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+
 HWY_BEFORE_NAMESPACE();
 namespace onetap {
 namespace HWY_NAMESPACE {
@@ -56,6 +59,11 @@ HWY_INLINE HWY_ATTR void store_unaligned(V v, float* to) {
 }
 HWY_INLINE HWY_ATTR V broadcast(float value) {
   return hn::Set(D(), value);
+}
+HWY_INLINE HWY_ATTR void store_halves(V v, float* low, float* high) {
+  const hn::Half<D> half;
+  hn::StoreU(hn::LowerHalf(half, v), half, low);
+  hn::StoreU(hn::UpperHalf(half, v), half, high);
 }
 HWY_INLINE HWY_ATTR V zero() {
   return hn::Zero(D());
@@ -92,6 +100,8 @@ const KernelSet& target_kernels() {
 }  // namespace HWY_NAMESPACE
 }  // namespace onetap
 HWY_AFTER_NAMESPACE();
+
+#endif
 
 #if HWY_ONCE
 namespace onetap {

@@ -17,7 +17,7 @@ constexpr double kDenseCost = 1.2;
 
 // What a pack may take: a lone output's inputs should stay in the first cache, shared ones in the second.
 constexpr int64_t kLonePackBytes = 56 << 10;
-constexpr int64_t kSharedPackBytes = 240 << 10;
+constexpr int64_t kSharedPackBytes = 128 << 10;
 constexpr int64_t kSharedTiles = 2;
 constexpr int64_t kMaxChannels = 96;
 
@@ -78,7 +78,8 @@ ConvBlocking tune_blocking(const ConvShape& shape, const ConvWeights& weights, c
   }
 
   Random random(0, Purpose::kTest, 2);
-  const int64_t pixels = shape.out_h() * shape.out_w(), y_plane = round_up(pixels, kLineFloats);
+  const int64_t pixels = shape.out_h() * shape.out_w(),
+                y_plane = (round_up(pixels, kLineFloats) / kLineFloats | 1) * kLineFloats;
   auto x = aligned_array<float>(shape.in * shape.in_h * shape.in_w);
   auto y = aligned_array<float>(shape.out * y_plane);
   for (int64_t i = 0; i < shape.in * shape.in_h * shape.in_w; ++i) x[static_cast<size_t>(i)] = random.uniform(-1, 1);

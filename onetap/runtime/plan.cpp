@@ -20,6 +20,12 @@ bool takes_relu(const Node& node) {
   return is_conv(node) || node.op == Op::kLinear || node.op == Op::kAffine || node.op == Op::kAdd;
 }
 
+// Planes an odd number of cache lines apart: at 4 KiB (32x32 pixels) the same pixel of every channel would fall into
+// the same set of the cache, which then holds a dozen channels and no more.
+int64_t plane_floats(int64_t pixels) {
+  return (round_up(pixels, kLineFloats) / kLineFloats | 1) * kLineFloats;
+}
+
 class Planner {
  public:
   explicit Planner(const Graph& graph) : graph_(graph) {
@@ -95,7 +101,7 @@ class Planner {
     value.channels = node.shape[0];
     if (node.shape.size() == 3) {
       value.pixels = node.shape[1] * node.shape[2];
-      value.plane = aligned ? round_up(value.pixels, kLineFloats) : value.pixels;
+      value.plane = aligned ? plane_floats(value.pixels) : value.pixels;
     }
     plan_.values.push_back(value);
     const auto index = static_cast<int>(plan_.values.size()) - 1;

@@ -23,8 +23,8 @@ struct Quantiles {
 Quantiles quantiles(std::vector<double> values);
 
 struct RaceOptions {
-  double seconds = 1.0;       // of measuring, for each contestant
-  double turn_seconds = 0.02; // of one turn: long enough to warm the caches, short enough to share the weather
+  double seconds = 1.0;        // of measuring, for each contestant
+  double turn_seconds = 0.02;  // of one turn: long enough to warm the caches, short enough to share the weather
   std::function<void(double share_done)> progress;
 };
 

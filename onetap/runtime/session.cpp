@@ -72,14 +72,9 @@ void Session::run(const float* images, int64_t count, float* outputs) {
   const int64_t in = model_->input_floats(), out = model_->output_floats();
   // Whole rounds of one image per thread.
   const int64_t apart = arenas_ > 1 ? count / arenas_ * arenas_ : 0;
-  if (apart > 0) {
-    std::atomic<int64_t> next{0};
-    team_.run(arenas_, [&](int64_t worker) {
-      for (int64_t i = next++; i < apart; i = next++) {
-        run_image(arena_.get() + worker * arena_stride_, images + i * in, outputs + i * out, worker, false, nullptr);
-      }
-    });
-  }
+  team_.run(apart, [&](int64_t i, int64_t worker) {
+    run_image(arena_.get() + worker * arena_stride_, images + i * in, outputs + i * out, worker, false, nullptr);
+  });
   for (int64_t i = apart; i < count; ++i) {
     run_image(arena_.get(), images + i * in, outputs + i * out, 0, true, nullptr);
   }
@@ -124,8 +119,8 @@ void Session::run_step(size_t index, float* arena, const float* image, int64_t w
       if (parts == 1) {
         run_conv_step(kernels, *layer.conv, x, y, residual, step.relu, scratch(worker), 0, 1);
       } else {
-        team_.run(parts, [&](int64_t part) {
-          run_conv_step(kernels, *layer.conv, x, y, residual, step.relu, scratch(part), part, parts);
+        team_.run(parts, [&](int64_t part, int64_t member) {
+          run_conv_step(kernels, *layer.conv, x, y, residual, step.relu, scratch(member), part, parts);
         });
       }
       break;

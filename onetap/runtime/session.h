@@ -5,7 +5,6 @@
 #include "onetap/runtime/model.h"
 #include "onetap/runtime/team.h"
 
-#include <atomic>
 #include <memory>
 #include <vector>
 

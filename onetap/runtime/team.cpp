@@ -21,12 +21,20 @@ void pause_cpu() {
 #endif
 }
 
+uint32_t round_of(uint64_t ticket) {
+  return static_cast<uint32_t>(ticket >> 32);
+}
+
+uint32_t parts_of(uint64_t ticket) {
+  return static_cast<uint32_t>(ticket);
+}
+
 }  // namespace
 
 Team::Team(int64_t size) : size_(std::max<int64_t>(1, size)) {
   threads_.reserve(static_cast<size_t>(size_ - 1));
   try {
-    for (int64_t i = 1; i < size_; ++i) threads_.emplace_back([this] { worker(); });
+    for (int64_t i = 1; i < size_; ++i) threads_.emplace_back([this, i] { work(i); });
   } catch (...) {  // the machine has no more: those that there are must end before their handles do
     stop();
     throw;
@@ -38,68 +46,62 @@ Team::~Team() {
 }
 
 void Team::stop() {
-  stop_ = true;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    ++round_;
+    stop_ = true;
   }
   wake_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Team::take_parts() {
-  for (int64_t part = next_++; part < parts_; part = next_++) call_(context_, part);
+void Team::take_parts(uint32_t round, int64_t worker) {
+  uint64_t ticket = ticket_.load(std::memory_order_acquire);
+  while (round_of(ticket) == round && parts_of(ticket) > 0) {
+    if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel)) continue;
+    const Call call = call_.load(std::memory_order_relaxed);
+    call(context_.load(std::memory_order_relaxed), parts_of(ticket) - 1, worker);
+    unfinished_.fetch_sub(1, std::memory_order_release);
+    ticket = ticket_.load(std::memory_order_acquire);
+  }
 }
 
-void Team::worker() {
-  uint64_t seen = 0;
+void Team::work(int64_t worker) {
+  uint32_t seen = 0;
   for (;;) {
-    int spins = 0;
-    while (round_.load(std::memory_order_acquire) == seen) {
-      if (++spins < kSpins) {
-        pause_cpu();
-        continue;
-      }
+    const auto is_news = [&] { return stop_ || round_of(ticket_.load(std::memory_order_acquire)) != seen; };
+    for (int spins = 0; spins < kSpins && !is_news(); ++spins) pause_cpu();
+    if (!is_news()) {
       std::unique_lock<std::mutex> lock(mutex_);
       ++sleepers_;
-      wake_.wait(lock, [&] { return round_.load(std::memory_order_acquire) != seen; });
+      wake_.wait(lock, is_news);
       --sleepers_;
     }
-    ++seen;
     if (stop_) return;
-    take_parts();
-    busy_.fetch_sub(1, std::memory_order_release);
+    seen = round_of(ticket_.load(std::memory_order_acquire));
+    take_parts(seen, worker);
   }
 }
 
-// Every worker takes part in every round, if only to see that nothing is left: that is what lets the next round reuse
-// the job's fields.
 void Team::run_erased(int64_t parts, Call call, void* context) {
   if (size_ == 1 || parts <= 1) {
-    for (int64_t part = 0; part < parts; ++part) call(context, part);
+    for (int64_t part = 0; part < parts; ++part) call(context, part, 0);
     return;
   }
-  call_ = call;
-  context_ = context;
-  parts_ = parts;
-  next_.store(0, std::memory_order_relaxed);
-  busy_.store(size_ - 1, std::memory_order_relaxed);
+  const uint32_t round = round_of(ticket_.load(std::memory_order_relaxed)) + 1;
+  call_.store(call, std::memory_order_relaxed);
+  context_.store(context, std::memory_order_relaxed);
+  unfinished_.store(parts, std::memory_order_relaxed);
   bool asleep = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    round_.fetch_add(1, std::memory_order_release);
+    ticket_.store(uint64_t{round} << 32 | static_cast<uint32_t>(parts), std::memory_order_release);
     asleep = sleepers_ > 0;
   }
   if (asleep) wake_.notify_all();
-  take_parts();
-  int spins = 0;
-  while (busy_.load(std::memory_order_acquire) != 0) {
+  take_parts(round, 0);
+  for (int spins = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spins) {
     // On a machine with more threads than CPUs the one waited for may need this CPU.
-    if (++spins < kSpins) {
-      pause_cpu();
-    } else {
-      std::this_thread::yield();
-    }
+    spins < kSpins ? pause_cpu() : std::this_thread::yield();
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <mutex>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace onetap {
@@ -20,33 +21,35 @@ class Team {
 
   int64_t size() const { return size_; }
 
-  // Calls work(0) .. work(parts - 1), at most size() of them at once, and returns when all have ended. Allocates
-  // nothing. `work` must not throw, and one thread at a time may call run().
+  // Calls work(part, worker) for every part in 0 .. parts - 1 and returns when all have ended; worker, 0 .. size() - 1,
+  // tells the threads apart. A thread that the system is late to wake takes no part, and nobody waits for it: more
+  // parts than threads let the others do its share. Allocates nothing. `work` must not throw, and one thread at a time
+  // may call run().
   template <typename Work>
   void run(int64_t parts, Work&& work) {
-    run_erased(
-        parts, [](void* context, int64_t part) { (*static_cast<std::remove_reference_t<Work>*>(context))(part); },
-        &work);
+    const Call call = [](void* context, int64_t part, int64_t worker) {
+      (*static_cast<std::remove_reference_t<Work>*>(context))(part, worker);
+    };
+    run_erased(parts, call, &work);
   }
 
  private:
-  using Call = void (*)(void* context, int64_t part);
+  using Call = void (*)(void* context, int64_t part, int64_t worker);
 
   void run_erased(int64_t parts, Call call, void* context);
-  void take_parts();
+  void take_parts(uint32_t round, int64_t worker);
+  void work(int64_t worker);
   void stop();
-  void worker();
 
   int64_t size_;
   std::vector<std::thread> threads_;
 
-  // The job: written by run() before `round_` moves on, read by workers after they saw it move.
-  Call call_ = nullptr;
-  void* context_ = nullptr;
-  int64_t parts_ = 0;
-  std::atomic<int64_t> next_{0};  // part to take
-  std::atomic<int64_t> busy_{0};  // workers that have not yet left this round
-  std::atomic<uint64_t> round_{0};
+  // The round's number above, the parts not yet taken below. To take a part is to count it down: whoever does so while
+  // the round is current may read the job, for run() does not return, and so does not change it, before that part ends.
+  std::atomic<uint64_t> ticket_{0};
+  std::atomic<Call> call_{nullptr};
+  std::atomic<void*> context_{nullptr};
+  std::atomic<int64_t> unfinished_{0};
   std::atomic<bool> stop_{false};
 
   std::mutex mutex_;  // for those who have waited long enough to sleep

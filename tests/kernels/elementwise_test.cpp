@@ -90,18 +90,42 @@ TEST_P(Kernels, Pools) {
   }
 }
 
-TEST_P(Kernels, TakesRowsApart) {
-  for (int64_t width = 1; width <= 70; ++width) {
-    for (const int64_t step : {1, 2, 3}) {
-      std::vector<float> row(static_cast<size_t>(width));
-      std::iota(row.begin(), row.end(), 1.0f);
-      const int64_t part = (width + step - 1) / step;
-      std::vector<float> parts(static_cast<size_t>(step * part), -1.0f);
-      GetParam()->take_apart(width, step, row.data(), parts.data(), part);
-      for (int64_t k = 0; k < step; ++k) {
-        for (int64_t i = 0; i < part; ++i) {
-          const int64_t from = i * step + k;
-          ASSERT_EQ(parts[static_cast<size_t>(k * part + i)], from < width ? static_cast<float>(from + 1) : 0.0f);
+TEST_P(Kernels, TakesPlanesApart) {
+  for (int64_t width = 1; width <= 40; ++width) {
+    for (const int64_t stride_h : {1, 2, 3}) {
+      for (const int64_t stride_w : {1, 2, 3}) {
+        TakeApart task;
+        task.channels = 2;
+        task.height = 1 + width % 7;
+        task.width = width;
+        task.x_plane = task.height * width + 3;
+        task.stride_h = stride_h;
+        task.stride_w = stride_w;
+        task.part_h = (task.height + stride_h - 1) / stride_h;
+        task.part_w = (width + stride_w - 1) / stride_w;
+        task.last_row = task.part_h;
+        const std::vector<float> x = [&] {
+          std::vector<float> values(static_cast<size_t>(task.x_plane + task.height * width));
+          std::iota(values.begin(), values.end(), 1.0f);
+          return values;
+        }();
+        task.x = x.data();
+        const int64_t parts = stride_h * stride_w, part = task.part_h * task.part_w;
+        bool wanted[9];
+        for (int64_t k = 0; k < parts; ++k) wanted[k] = (k + width) % 4 != 0 || (stride_h == 2 && stride_w == 2);
+        task.wanted = wanted;
+        std::vector<float> got(static_cast<size_t>(2 * parts * part), -1.0f);
+        task.parts = got.data();
+        GetParam()->take_apart(task);
+        for (int64_t i = 0; i < 2 * parts * part; ++i) {
+          const int64_t c = i / (parts * part), k = i / part % parts, pixel = i % part;
+          const int64_t row = pixel / task.part_w * stride_h + k / stride_w;
+          const int64_t column = pixel % task.part_w * stride_w + k % stride_w;
+          if (!wanted[k]) continue;
+          const bool inside = row < task.height && column < width;
+          ASSERT_EQ(got[static_cast<size_t>(i)],
+                    inside ? static_cast<float>(c * task.x_plane + row * width + column + 1) : 0.0f)
+              << width << " wide, strides " << stride_h << "x" << stride_w << " at " << i;
         }
       }
     }

@@ -10,7 +10,6 @@
 namespace onetap {
 namespace {
 
-
 using testing::random_floats;
 
 // y[d, p] = sum over c and taps of w * x[c, p * stride + offset], written straight from the definition.
@@ -90,8 +89,8 @@ TEST(Reference, SmallOpsByHand) {
 }
 
 TEST(Reference, AffineAndLinear) {
-  TapNet net =
-      random_tap_net(parse_network("onetap-net 1\nx = input 2x1x1\na = affine x\nf = flatten a\nl = linear f out=1\n"), 0);
+  TapNet net = random_tap_net(
+      parse_network("onetap-net 1\nx = input 2x1x1\na = affine x\nf = flatten a\nl = linear f out=1\n"), 0);
   net.layers["a"] = {{2, 3}, {10, 20}, {}};
   net.layers["l"] = {{1, 100}, {0.5f}, {}};
   const std::vector<float> x = {1, 2};

@@ -13,7 +13,6 @@
 namespace onetap {
 namespace {
 
-
 using testing::random_floats;
 using testing::random_net;
 

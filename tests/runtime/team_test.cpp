@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <numeric>
 
 namespace onetap {
@@ -13,7 +15,7 @@ TEST(Team, EveryPartRunsOnce) {
     EXPECT_EQ(team.size(), size);
     for (int64_t parts = 0; parts < 40; ++parts) {
       std::vector<int> counts(static_cast<size_t>(parts), 0);  // plain ints: the sanitizer sees a part run twice
-      team.run(parts, [&](int64_t part) { ++counts[static_cast<size_t>(part)]; });
+      team.run(parts, [&](int64_t part, int64_t) { ++counts[static_cast<size_t>(part)]; });
       EXPECT_EQ(std::count(counts.begin(), counts.end(), 1), parts);
     }
   }
@@ -24,10 +26,22 @@ TEST(Team, WhatPartsWroteIsThereAfterwards) {
   int64_t total = 0;
   for (int round = 0; round < 2000; ++round) {
     int64_t sums[4] = {};
-    team.run(4, [&](int64_t part) { sums[part] = part + round; });
+    team.run(4, [&](int64_t part, int64_t) { sums[part] = part + round; });
     total += std::accumulate(std::begin(sums), std::end(sums), int64_t{0});
   }
   EXPECT_EQ(total, 4 * (1999 * 2000 / 2) + 6 * 2000);
+}
+
+TEST(Team, WorkersAreToldApart) {
+  Team team(4);
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<int> inside[4] = {};
+    team.run(16, [&](int64_t, int64_t worker) {
+      ASSERT_LT(worker, 4);
+      EXPECT_EQ(inside[worker]++, 0) << "two threads with one number";
+      --inside[worker];
+    });
+  }
 }
 
 TEST(Team, WakesThoseWhoFellAsleep) {
@@ -35,7 +49,7 @@ TEST(Team, WakesThoseWhoFellAsleep) {
   for (int round = 0; round < 3; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     std::atomic<int> ran{0};
-    team.run(3, [&](int64_t) { ++ran; });
+    team.run(3, [&](int64_t, int64_t) { ++ran; });
     EXPECT_EQ(ran, 3);
   }
 }
@@ -46,7 +60,7 @@ TEST(Team, SeveralTeamsAtOnce) {
   for (int owner = 0; owner < 4; ++owner) {
     owners.emplace_back([&] {
       Team team(2);
-      for (int round = 0; round < 200; ++round) team.run(5, [&](int64_t) { ++ran; });
+      for (int round = 0; round < 200; ++round) team.run(5, [&](int64_t, int64_t) { ++ran; });
     });
   }
   for (std::thread& owner : owners) owner.join();

@@ -16,11 +16,11 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <sys/resource.h>
 
 namespace onetap::tool {
 namespace {
@@ -80,7 +80,7 @@ class Peak : public Contestant {
     for (int64_t i = 0; i < times; ++i) {
       std::atomic<double> sink{0};
       const auto start = Clock::now();
-      team_.run(team_.size(), [&](int64_t) { sink = kernels_.fma_rounds(kRounds, 0.5f); });
+      team_.run(team_.size(), [&](int64_t, int64_t) { sink = kernels_.fma_rounds(kRounds, 0.5f); });
       seconds.push_back(seconds_since(start));
     }
   }
@@ -118,7 +118,8 @@ struct Bench {
 
 TapNet open_network(const BenchArguments& options, const std::string& name, bool takes_flags) {
   if (looks_like_tap(name)) {
-    if (options.network.has_flags()) fail_usage("[bench] {} is a frozen network: flags that shape one have no place", name);
+    if (options.network.has_flags())
+      fail_usage("[bench] {} is a frozen network: flags that shape one have no place", name);
     return read_tap(name);
   }
   if (!takes_flags) fail_usage("[bench] expected .tap files where there are several networks, got '{}'", name);
@@ -211,7 +212,9 @@ Json numbers(const Entry& entry, double peak) {
 Json bench_json(const BenchArguments& options, const Bench& bench, double peak) {
   const Entry& ours = bench.entries.front();
   const Model& model = ours.ours->model();
-  Json object = {{"network", bench.network}, {"target", model.kernels().name}, {"threads", options.threads},
+  Json object = {{"network", bench.network},
+                 {"target", model.kernels().name},
+                 {"threads", options.threads},
                  {"batch", options.batch}};
   object.update(numbers(ours, peak));
   object["images_per_s"] = static_cast<double>(options.batch) / ours.seconds.median;
@@ -246,8 +249,15 @@ Json bench_json(const BenchArguments& options, const Bench& bench, double peak) 
 
 void print_tables(const BenchArguments& options, const std::vector<Bench>& benches, double peak) {
   using A = Table::Align;
-  Table table({{"network"}, {"run by"}, {""}, {"median ms", A::kRight}, {"p10", A::kRight}, {"p90", A::kRight},
-               {"GFLOP/s", A::kRight}, {"of peak", A::kRight}, {"time / onetap's", A::kRight}});
+  Table table({{"network"},
+               {"run by"},
+               {""},
+               {"median ms", A::kRight},
+               {"p10", A::kRight},
+               {"p90", A::kRight},
+               {"GFLOP/s", A::kRight},
+               {"of peak", A::kRight},
+               {"time / onetap's", A::kRight}});
   for (const Bench& bench : benches) {
     for (const Entry& entry : bench.entries) {
       table.add({&entry == &bench.entries.front() ? bench.network : "", entry.name, entry.detail,
@@ -272,8 +282,13 @@ void print_tables(const BenchArguments& options, const std::vector<Bench>& bench
   if (!options.layers) return;
   for (const Bench& bench : benches) {
     const Model& model = bench.entries.front().ours->model();
-    Table layers({{"layer of " + bench.network}, {"does"}, {"output"}, {"us", A::kRight}, {"GFLOP/s", A::kRight},
-                  {"of peak", A::kRight}, {"how"}});
+    Table layers({{"layer of " + bench.network},
+                  {"does"},
+                  {"output"},
+                  {"us", A::kRight},
+                  {"GFLOP/s", A::kRight},
+                  {"of peak", A::kRight},
+                  {"how"}});
     for (size_t i = 0; i < bench.layer_seconds.size(); ++i) {
       const PlannedStep& step = model.plan().steps[i];
       const double gflops = 2 * static_cast<double>(model.step_macs(i)) / bench.layer_seconds[i] / 1e9;

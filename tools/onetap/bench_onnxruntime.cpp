@@ -56,14 +56,14 @@ class OnnxRuntime : public Contestant {
     write_file_atomic(folder_.file("input.bin"), std::string_view(reinterpret_cast<const char*>(setting.images.data()),
                                                                   setting.images.size() * sizeof(float)));
     const char* python = std::getenv("ONETAP_PYTHON");
-    child_ = std::make_unique<Child>(std::vector<std::string>{python != nullptr && *python != '\0' ? python : "python3",
-                                                              folder_.file("bench.py"), folder_.file("model.onnx"),
-                                                              folder_.file("input.bin"),
-                                                              std::to_string(setting.threads)});
+    child_ = std::make_unique<Child>(std::vector<std::string>{
+        python != nullptr && *python != '\0' ? python : "python3", folder_.file("bench.py"), folder_.file("model.onnx"),
+        folder_.file("input.bin"), std::to_string(setting.threads)});
     const std::vector<std::string> answer = words_of(child_->read_line());
     if (answer.size() < 2 || answer[0] != "ready") {
-      fail_usage("[bench] expected a Python with onnxruntime (pip install onnxruntime; ONETAP_PYTHON names another "
-                 "interpreter), got none");
+      fail_usage(
+          "[bench] expected a Python with onnxruntime (pip install onnxruntime; ONETAP_PYTHON names another "
+          "interpreter), got none");
     }
     version = answer[1];
     check_outputs(net, setting, {answer.begin() + 2, answer.end()});

@@ -2,14 +2,13 @@
 
 #include "onetap/base/fail.h"
 
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <csignal>
-#include <cstring>
 
 extern char** environ;
 

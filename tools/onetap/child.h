@@ -1,10 +1,9 @@
 // A process that is spoken to line by line.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdio>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace onetap::tool {

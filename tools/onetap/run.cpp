@@ -143,11 +143,9 @@ int run_run(const RunArguments& arguments) {
   size_t failed = 0;
   for (size_t first = 0; first < files.size(); first += group) {
     const size_t count = std::min(group, files.size() - first);
-    std::atomic<size_t> next{0};
-    team.run(team.size(), [&](int64_t worker) {
-      for (size_t i = next++; i < count; i = next++) {
-        answers[i] = workers[static_cast<size_t>(worker)]->answer(files[first + i], arguments.top);
-      }
+    team.run(static_cast<int64_t>(count), [&](int64_t part, int64_t worker) {
+      const auto i = static_cast<size_t>(part);
+      answers[i] = workers[static_cast<size_t>(worker)]->answer(files[first + i], arguments.top);
     });
     for (size_t i = 0; i < count; ++i) {
       if (!answers[i].error.empty()) {
@@ -164,7 +162,8 @@ int run_run(const RunArguments& arguments) {
     }
   }
   console().clear_progress();
-  if (failed > 0 && files.size() > 1) console().warn(fmt::format("{} of {} images could not be read", failed, files.size()));
+  if (failed > 0 && files.size() > 1)
+    console().warn(fmt::format("{} of {} images could not be read", failed, files.size()));
   return failed > 0 ? Error(ErrorKind::kData, "").exit_code() : 0;
 }
 

@@ -1,0 +1,143 @@
+"""onetap run and onetap bench on frozen networks with random weights: what is printed, in which order, and what fails."""
+import json
+import os
+import struct
+import subprocess
+import unittest
+import zlib
+
+from support import ONETAP, CommandTest, main
+
+
+def png(path, colour, size=32):
+    """A PNG of one colour with a brighter corner, written by hand."""
+    rows = b""
+    for y in range(size):
+        rows += b"\0" + b"".join(bytes(min(255, c + (60 if x < 8 and y < 8 else 0)) for c in colour) for x in range(size))
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)) +
+                   chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+    return path
+
+
+class Tap(CommandTest):
+    def tap(self, *flags, name="net.tap"):
+        self.succeeds("nets", "resnet8", "--width", 4, "--method", "sal", "--tap", self.path(name), *flags)
+        return self.path(name)
+
+    def folder(self, count):
+        os.makedirs(self.path("images/more"), exist_ok=True)
+        for i in range(count):
+            where = "images/more" if i % 3 == 0 else "images"
+            png(self.path(f"{where}/{i:03}.png"), (i * 7 % 200, i * 13 % 200, 90))
+        self.write("images/notes.txt", "no image")
+        return self.path("images")
+
+
+class Run(Tap):
+    def test_names_the_best_classes(self):
+        image = png(self.path("a.png"), (10, 120, 200))
+        out = self.succeeds("run", self.tap(), image, "--top", 3).stdout
+        self.assertTrue(out.startswith(image + ":"), out)
+        self.assertEqual(out.count("%"), 3)
+
+    def test_json_lines_in_the_order_of_names_whatever_the_threads(self):
+        tap, folder = self.tap(), self.folder(150)
+        one = self.succeeds("run", tap, folder, "--json", "--threads", 1).stdout
+        self.assertEqual(one, self.succeeds("run", tap, folder, "--json", "--threads", 3).stdout)
+        lines = [json.loads(line) for line in one.splitlines()]
+        self.assertEqual(len(lines), 150)
+        self.assertEqual([line["image"] for line in lines], sorted(line["image"] for line in lines))
+        for line in lines:
+            probabilities = [guess["probability"] for guess in line["top"]]
+            self.assertEqual(len(probabilities), 5)
+            self.assertEqual(probabilities, sorted(probabilities, reverse=True))
+            self.assertLessEqual(sum(probabilities), 1 + 1e-9)
+
+    def test_every_target_says_the_same(self):
+        tap, image = self.tap(), png(self.path("a.png"), (200, 20, 60))
+        plain = json.loads(self.succeeds("run", tap, image, "--json", "--target", "plain").stdout)
+        best = json.loads(self.succeeds("run", tap, image, "--json").stdout)
+        for a, b in zip(plain["top"], best["top"]):
+            self.assertEqual(a["index"], b["index"])
+            self.assertAlmostEqual(a["probability"], b["probability"], places=4)
+
+    def test_standard_input(self):
+        tap, image = self.tap(), png(self.path("a.png"), (10, 120, 200))
+        with open(image, "rb") as file:
+            got = subprocess.run([ONETAP, "run", tap, "-", "--json"], stdin=file, capture_output=True, check=True)
+        expected = json.loads(self.succeeds("run", tap, image, "--json").stdout)
+        self.assertEqual(json.loads(got.stdout)["top"], expected["top"])
+
+    def test_a_bad_image_does_not_stop_the_others(self):
+        folder = self.folder(5)
+        self.write("images/002.png", "this is no PNG")
+        result = subprocess.run([ONETAP, "run", self.tap(), folder, "--json"], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 4)
+        lines = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertEqual(sum("top" in line for line in lines), 4)
+        self.assertEqual([line["image"] for line in lines if "error" in line], [self.path("images/002.png")])
+        self.assertIn("002.png", result.stderr)
+
+    def test_refusals(self):
+        tap = self.tap()
+        os.makedirs(self.path("empty"))
+        self.refused(4, "found none", "run", tap, self.path("empty"))
+        self.refused(4, "nothing.tap", "run", self.path("nothing.tap"), self.path("a.png"))
+        self.refused(2, "abacus", "run", tap, self.path("a.png"), "--target", "abacus")
+        self.refused(2, "IMAGE", "run", tap)
+
+    def test_the_variable_forces_the_kernels(self):
+        tap = self.tap()
+        for target in ("plain", "abacus"):
+            result = subprocess.run([ONETAP, "bench", tap, "--seconds", "0.01", "--json"], capture_output=True, text=True,
+                                    env={**os.environ, "ONETAP_TARGET": target})
+            if target == "plain":
+                self.assertEqual(json.loads(result.stdout)["target"], "plain")
+            else:
+                self.assertEqual(result.returncode, 2)
+
+
+class Bench(Tap):
+    def test_json_has_what_scripts_rely_on(self):
+        result = json.loads(self.succeeds("bench", self.tap("--share", 4), "--against", "dense", "--layers", "--threads",
+                                          2, "--batch", 3, "--seconds", 0.02, "--json").stdout)
+        for key in ("median_ms", "p10_ms", "p90_ms", "gflops", "fma_peak_fraction", "layers", "peers"):
+            self.assertIn(key, result)
+        self.assertEqual((result["threads"], result["batch"]), (2, 3))
+        self.assertLessEqual(result["p10_ms"], result["median_ms"])
+        self.assertLessEqual(result["median_ms"], result["p90_ms"])
+        self.assertIn("median_ms", result["peers"]["dense"])
+        self.assertEqual(sum(layer["macs"] for layer in result["layers"]), result["macs"])
+        count = json.loads(self.succeeds("count", self.path("net.tap"), "--json").stdout)
+        self.assertEqual(result["macs"], count["macs"])
+
+    def test_several_files_and_an_architecture(self):
+        a, b = self.tap(name="a.tap"), self.tap("--share", 2, name="b.tap")
+        both = json.loads(self.succeeds("bench", a, b, "--seconds", 0.01, "--json").stdout)
+        self.assertEqual([entry["network"] for entry in both], [a, b])
+        table = self.succeeds("bench", "resnet8", "--width", 4, "--method", "sal", "--seconds", 0.01).stdout
+        self.assertIn("FMA peak", table)
+
+    def test_refusals(self):
+        tap = self.tap()
+        self.refused(2, "no place", "bench", tap, "--width", 4)
+        self.refused(2, "several", "bench", tap, "resnet8")
+        self.refused(2, "--against", "bench", tap, "--against", "abacus")
+        self.refused(2, "onnxruntime", "bench", tap, "--against", "onnxruntime", env={"ONETAP_PYTHON": "false"})
+
+    def test_against_onnxruntime(self):
+        tap = self.tap()
+        python = os.environ.get("ONETAP_PYTHON") or "python3"
+        if subprocess.run([python, "-c", "import onnxruntime, numpy"], capture_output=True).returncode != 0:
+            self.skipTest("no onnxruntime")
+        result = json.loads(self.succeeds("bench", tap, "--against", "onnxruntime", "--seconds", 0.05, "--json").stdout)
+        self.assertGreater(result["peers"]["onnxruntime"]["median_ms"], 0)
+
+
+if __name__ == "__main__":
+    main()
