@@ -168,10 +168,12 @@ void ConvPlan::write_stream(const ConvWeights& weights) {
       blocks_.push_back(std::move(block));
     }
   }
-  places_ = aligned_array<uint16_t>(place_count_);
-  weights_ = aligned_array<float>(weight_count_);
-  uint16_t* place = places_.get();
-  float* weight = weights_.get();
+  streams_ = aligned_array<std::byte>(stream_bytes());
+  std::memset(streams_.get(), 0, static_cast<size_t>(stream_bytes()));  // the ends of lines too
+  weights_ = reinterpret_cast<float*>(streams_.get());
+  places_ = reinterpret_cast<uint16_t*>(weights_ + weight_floats());
+  uint16_t* place = places_;
+  float* weight = weights_;
   // Where the weight of a visited position lies in its slice; -1 for a pruned one.
   const auto slot = [&](int64_t output, int64_t channel, int64_t visit, int64_t& position) -> int64_t {
     const uint16_t* kept =
@@ -202,6 +204,13 @@ void ConvPlan::write_stream(const ConvWeights& weights) {
       }
     }
   }
+}
+
+void ConvPlan::move_streams(std::byte* to) {
+  std::memcpy(to, weights_, static_cast<size_t>(stream_bytes()));
+  weights_ = reinterpret_cast<float*>(to);
+  places_ = reinterpret_cast<uint16_t*>(weights_ + weight_floats());
+  streams_.reset();
 }
 
 }  // namespace onetap

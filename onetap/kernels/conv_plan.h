@@ -11,6 +11,7 @@
 #include "onetap/kernels/aligned.h"
 #include "onetap/kernels/conv_shape.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -87,8 +88,12 @@ class ConvPlan {
   int64_t blocks_per_group() const { return static_cast<int64_t>(blocks_.size()) / shape_.groups; }
   int64_t chunks() const { return static_cast<int64_t>(chunk_outputs_.size()); }  // per group
   const int32_t* chunk_outputs() const { return chunk_outputs_.data(); }  // first output of each, within the group
-  const uint16_t* places() const { return places_.get(); }
-  const float* weights() const { return weights_.get(); }
+  const uint16_t* places() const { return places_; }
+  const float* weights() const { return weights_; }
+
+  // The streams moved to memory of the caller's, on a cache line: those of many layers together fit on huge pages.
+  int64_t stream_bytes() const { return weight_floats() * 4 + round_up(place_count_ * 2, kLineBytes); }
+  void move_streams(std::byte* to);
   const float* bias() const { return bias_.data(); }
 
   int64_t channel_floats() const { return channel_floats_; }  // of the pack
@@ -103,6 +108,7 @@ class ConvPlan {
   int64_t weight_bytes() const { return place_count_ * 2 + weight_count_ * 4 + static_cast<int64_t>(bias_.size()) * 4; }
 
  private:
+  int64_t weight_floats() const { return round_up(weight_count_, kLineFloats); }
   void lay_out_copies(const std::vector<bool>& used);
   void draw_masks();
   void cut_chunks();
@@ -118,8 +124,9 @@ class ConvPlan {
   std::vector<Segment> segments_;
   std::vector<Block> blocks_;
   std::vector<int32_t> chunk_outputs_;
-  AlignedArray<uint16_t> places_;
-  AlignedArray<float> weights_;
+  AlignedArray<std::byte> streams_;  // until they are moved
+  uint16_t* places_ = nullptr;
+  float* weights_ = nullptr;
   int64_t place_count_ = 0, weight_count_ = 0;
   std::vector<float> bias_;
   int64_t channel_floats_ = 0;

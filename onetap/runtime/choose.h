@@ -9,7 +9,7 @@ namespace onetap {
 // By rule, from what was measured on one machine (docs/cpu-speed.md).
 ConvBlocking choose_blocking(const ConvShape& shape, const KernelSet& kernels);
 
-// The fastest of several, each timed on random data on one thread: some tens of milliseconds.
+// The fastest of several, each timed on random data on one thread: a few tenths of a second a layer.
 ConvBlocking tune_blocking(const ConvShape& shape, const ConvWeights& weights, const KernelSet& kernels);
 
 }  // namespace onetap

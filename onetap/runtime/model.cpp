@@ -43,6 +43,15 @@ Model::Model(const TapNet& net, const ModelOptions& options)
     layers_.push_back(std::move(layer));
   }
   if (options.tune) cache.save();
+  int64_t bytes = 0;
+  for (const Layer& layer : layers_) bytes += layer.conv != nullptr ? layer.conv->stream_bytes() : 0;
+  streams_ = aligned_array<std::byte>(bytes);
+  std::byte* to = streams_.get();
+  for (const Layer& layer : layers_) {
+    if (layer.conv == nullptr) continue;
+    layer.conv->move_streams(to);
+    to += layer.conv->stream_bytes();
+  }
 }
 
 std::shared_ptr<const Model> Model::open(const std::filesystem::path& path, const ModelOptions& options) {

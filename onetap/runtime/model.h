@@ -60,6 +60,7 @@ class Model {
   const KernelSet* kernels_;
   ExecutionPlan plan_;
   std::vector<Layer> layers_;
+  AlignedArray<std::byte> streams_;  // of all convolutions
   int64_t scratch_floats_ = 0;
   int64_t input_floats_ = 0, output_floats_ = 0;
 };

@@ -57,11 +57,9 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
   // A line more apart than they need be, so that two threads never write to one line.
   arena_stride_ = round_up(model_->plan().arena_floats, kLineFloats) + kLineFloats;
   scratch_stride_ = round_up(model_->scratch_floats(), kLineFloats) + kLineFloats;
-  arena_ = aligned_array<float>(arenas_ * arena_stride_);
-  scratch_ = aligned_array<float>(team_.size() * scratch_stride_);
   // What lies between planes is read by the vector, though never used: it should be numbers.
-  std::fill_n(arena_.get(), arenas_ * arena_stride_, 0.0f);
-  std::fill_n(scratch_.get(), team_.size() * scratch_stride_, 0.0f);
+  memory_ = aligned_array<float>(memory_bytes() / 4);
+  std::fill_n(memory_.get(), memory_bytes() / 4, 0.0f);
 }
 
 int64_t Session::memory_bytes() const {
@@ -73,16 +71,16 @@ void Session::run(const float* images, int64_t count, float* outputs) {
   // Whole rounds of one image per thread.
   const int64_t apart = arenas_ > 1 ? count / arenas_ * arenas_ : 0;
   team_.run(apart, [&](int64_t i, int64_t worker) {
-    run_image(arena_.get() + worker * arena_stride_, images + i * in, outputs + i * out, worker, false, nullptr);
+    run_image(arena(worker), images + i * in, outputs + i * out, worker, false, nullptr);
   });
   for (int64_t i = apart; i < count; ++i) {
-    run_image(arena_.get(), images + i * in, outputs + i * out, 0, true, nullptr);
+    run_image(arena(0), images + i * in, outputs + i * out, 0, true, nullptr);
   }
 }
 
 void Session::run_timed(const float* image, float* outputs, std::vector<double>& seconds) {
   seconds.resize(model_->plan().steps.size(), 0.0);
-  run_image(arena_.get(), image, outputs, 0, true, seconds.data());
+  run_image(arena(0), image, outputs, 0, true, seconds.data());
 }
 
 void Session::run_image(float* arena, const float* image, float* output, int64_t worker, bool split, double* seconds) {

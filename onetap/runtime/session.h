@@ -37,13 +37,14 @@ class Session {
  private:
   void run_image(float* arena, const float* image, float* output, int64_t worker, bool split, double* seconds);
   void run_step(size_t step, float* arena, const float* image, int64_t worker, bool split);
-  float* scratch(int64_t worker) { return scratch_.get() + worker * scratch_stride_; }
+  float* arena(int64_t worker) { return memory_.get() + worker * arena_stride_; }
+  float* scratch(int64_t worker) { return arena(arenas_) + worker * scratch_stride_; }
 
   std::shared_ptr<const Model> model_;
   Team team_;
   int64_t arenas_ = 1;
   int64_t arena_stride_ = 0, scratch_stride_ = 0;
-  AlignedArray<float> arena_, scratch_;
+  AlignedArray<float> memory_;  // arenas, then scratch
 };
 
 }  // namespace onetap

@@ -1,4 +1,4 @@
-// What `onetap eval` asks of runs (LibTorch) and of frozen networks (the reference executor).
+// What `onetap eval` asks of runs (LibTorch) and of frozen networks (our own runtime).
 #pragma once
 
 #include "tools/onetap/opened_data.h"
