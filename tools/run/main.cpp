@@ -1,5 +1,5 @@
 // onetap-run: the verb 'run' as a program of its own, for devices. Plain C input and output and arguments parsed by
-// hand: a static binary of streams or of a command-line library is larger than all the rest.
+// hand: streams, which a command-line library needs too, add 0.9 MB to a static program.
 #include "onetap/base/cpus.h"
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
