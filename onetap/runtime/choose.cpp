@@ -46,7 +46,9 @@ ConvBlocking choose_blocking(const ConvShape& shape, const KernelSet& kernels) {
   blocking.vectors = kernels.max_vectors(blocking.outputs);
   const bool alone = blocking.outputs == 1;
   const int64_t vectors = (shape.out_h() * shape.out_w() + kernels.lanes - 1) / kernels.lanes;
-  blocking.tile_vectors = even_share(vectors, blocking.vectors * (alone ? 1 : kSharedTiles));
+  // A plane that is little more than a tile is one: cut in two it would leave narrow tiles of registers.
+  const int64_t usual = blocking.vectors * (alone ? 1 : kSharedTiles);
+  blocking.tile_vectors = vectors <= usual + blocking.vectors ? vectors : usual;
   blocking.channels =
       channels_that_fit(shape, blocking.tile_vectors * kernels.lanes, alone ? kLonePackBytes : kSharedPackBytes);
   return blocking;
