@@ -1,4 +1,5 @@
 #include "tests/kernels/conv_case.h"
+#include "tests/support/support.h"
 
 namespace onetap {
 namespace {
@@ -6,17 +7,18 @@ namespace {
 using testing::ConvCase;
 using testing::expect_matches_reference;
 using testing::random_conv_case;
+using testing::sweep_cases;
 
 class ConvKernels : public ::testing::TestWithParam<const KernelSet*> {};
 
 TEST_P(ConvKernels, EqualTheReferenceOnRandomShapes) {
-  for (uint64_t seed = 0; seed < 2000 && !HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < sweep_cases(2000) && !HasFailure(); ++seed) {
     expect_matches_reference(*GetParam(), random_conv_case(seed), seed);
   }
 }
 
 TEST_P(ConvKernels, EqualTheReferenceInParts) {
-  for (uint64_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < sweep_cases(300) && !HasFailure(); ++seed) {
     for (const int64_t parts : {2, 3, 5}) expect_matches_reference(*GetParam(), random_conv_case(seed), seed, parts);
   }
 }

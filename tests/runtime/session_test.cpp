@@ -15,6 +15,7 @@ namespace {
 
 using testing::random_floats;
 using testing::random_net;
+using testing::sweep_cases;
 
 // Largest difference relative to the largest reference value.
 double relative_gap(const std::vector<float>& got, const std::vector<float>& expected) {
@@ -54,7 +55,7 @@ void expect_right(const TapNet& net, const Trial& trial, const ModelOptions& mod
 }
 
 TEST(Session, EqualsTheReferenceOnRandomNetworks) {
-  for (uint64_t seed = 0; seed < 400 && !::testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < sweep_cases(400) && !::testing::Test::HasFailure(); ++seed) {
     const TapNet net = random_net(seed);
     const Trial trial = make_trial(net, 1 + static_cast<int64_t>(seed % 5), seed);
     const KernelSet& kernels = *kernel_sets()[seed % kernel_sets().size()];

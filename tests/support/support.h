@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,15 @@
 #include <string>
 
 namespace onetap::testing {
+
+// Cases of a sweep: fewer under a sanitizer, where each takes tens of times as long.
+constexpr uint64_t sweep_cases(uint64_t cases) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return cases / 5;
+#else
+  return cases;
+#endif
+}
 
 // A directory of its own, removed at the end.
 class TempDir {
