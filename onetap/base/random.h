@@ -66,6 +66,9 @@ class Random {
   size_t used_ = 4;
 };
 
+// `count` different numbers of 0..n-1, ascending.
+std::vector<uint16_t> random_choice(uint16_t n, size_t count, Random& random);
+
 // A permutation of 0..n-1 (Fisher-Yates), n < 2^32.
 std::vector<uint32_t> permutation(uint32_t n, Random random);
 

@@ -20,6 +20,12 @@ constexpr int64_t round_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+// From one plane to the next: an odd number of cache lines. At 4 KiB (32x32 pixels) the same pixel of every channel
+// would fall into the same set of the cache, which then holds a dozen channels and no more.
+constexpr int64_t plane_floats(int64_t pixels) {
+  return (round_up(pixels, kLineFloats) / kLineFloats | 1) * kLineFloats;
+}
+
 // Rounded down, where / rounds towards zero; floor_mod is what is left, 0 to divisor - 1.
 constexpr int64_t floor_div(int64_t value, int64_t divisor) {
   return value >= 0 ? value / divisor : -((-value + divisor - 1) / divisor);

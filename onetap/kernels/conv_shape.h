@@ -5,12 +5,16 @@
 
 namespace onetap {
 
-struct ConvShape {
-  int64_t in = 1, in_h = 1, in_w = 1;
-  int64_t out = 1;
+// What slides over a plane.
+struct Window {
   int64_t kernel_h = 1, kernel_w = 1;
   int64_t stride_h = 1, stride_w = 1;
   int64_t padding_h = 0, padding_w = 0;
+};
+
+struct ConvShape : Window {
+  int64_t in = 1, in_h = 1, in_w = 1;
+  int64_t out = 1;
   int64_t dilation_h = 1, dilation_w = 1;
   int64_t groups = 1;
   int64_t taps = 0;   // weights per kernel slice, each with a position; 0: all positions, in order

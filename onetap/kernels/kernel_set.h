@@ -62,9 +62,8 @@ struct TakeApart {
   float* parts = nullptr;
 };
 
-struct PoolShape {
+struct PoolShape : Window {
   int64_t channels = 1, in_h = 1, in_w = 1, out_h = 1, out_w = 1;
-  int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, padding_h = 0, padding_w = 0;
   bool is_max = true;  // else the mean over the whole kernel, padding counted as zeros
 };
 

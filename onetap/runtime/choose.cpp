@@ -80,8 +80,7 @@ ConvBlocking tune_blocking(const ConvShape& shape, const ConvWeights& weights, c
   }
 
   Random random(0, Purpose::kTest, 2);
-  const int64_t pixels = shape.out_h() * shape.out_w(),
-                y_plane = (round_up(pixels, kLineFloats) / kLineFloats | 1) * kLineFloats;
+  const int64_t y_plane = plane_floats(shape.out_h() * shape.out_w());
   auto x = aligned_array<float>(shape.in * shape.in_h * shape.in_w);
   auto y = aligned_array<float>(shape.out * y_plane);
   for (int64_t i = 0; i < shape.in * shape.in_h * shape.in_w; ++i) x[static_cast<size_t>(i)] = random.uniform(-1, 1);

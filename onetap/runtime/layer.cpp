@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace onetap {
+namespace {
+
+Window window(const Node& node) {
+  return {node.kernel.h, node.kernel.w, node.stride.h, node.stride.w, node.padding.h, node.padding.w};
+}
+
+}  // namespace
 
 ConvShape conv_shape(const Graph& graph, const Node& node) {
   const Shape& in = graph.source(node).shape;
@@ -11,12 +18,7 @@ ConvShape conv_shape(const Graph& graph, const Node& node) {
   shape.in_h = in[1];
   shape.in_w = in[2];
   shape.out = node.out;
-  shape.kernel_h = node.kernel.h;
-  shape.kernel_w = node.kernel.w;
-  shape.stride_h = node.stride.h;
-  shape.stride_w = node.stride.w;
-  shape.padding_h = node.padding.h;
-  shape.padding_w = node.padding.w;
+  static_cast<Window&>(shape) = window(node);
   shape.dilation_h = node.dilation.h;
   shape.dilation_w = node.dilation.w;
   shape.groups = node.groups;
@@ -41,12 +43,7 @@ PoolShape pool_shape(const Graph& graph, const Node& node) {
   shape.in_w = in[2];
   shape.out_h = node.shape[1];
   shape.out_w = node.shape[2];
-  shape.kernel_h = node.kernel.h;
-  shape.kernel_w = node.kernel.w;
-  shape.stride_h = node.stride.h;
-  shape.stride_w = node.stride.w;
-  shape.padding_h = node.padding.h;
-  shape.padding_w = node.padding.w;
+  static_cast<Window&>(shape) = window(node);
   shape.is_max = node.op == Op::kMaxPool;
   return shape;
 }

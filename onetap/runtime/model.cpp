@@ -8,6 +8,14 @@
 #include <algorithm>
 
 namespace onetap {
+namespace {
+
+int64_t conv_macs(ConvShape shape, bool every_position) {
+  if (every_position) shape.taps = 0;
+  return shape.macs();
+}
+
+}  // namespace
 
 Model::Model(const TapNet& net, const ModelOptions& options)
     : graph_(net.graph),
@@ -60,16 +68,22 @@ std::shared_ptr<const Model> Model::open(const std::filesystem::path& path, cons
 
 int64_t Model::step_macs(size_t step) const {
   const Layer& layer = layers_[step];
-  if (layer.conv == nullptr)
-    return plan_.steps[step].node->op == Op::kLinear ? static_cast<int64_t>(layer.weight.size()) : 0;
-  ConvShape shape = layer.conv->shape();
-  if (layer.conv->blocking().dense) shape.taps = 0;
-  return shape.macs();
+  if (layer.conv != nullptr) return conv_macs(layer.conv->shape(), layer.conv->blocking().dense);
+  return plan_.steps[step].node->op == Op::kLinear ? static_cast<int64_t>(layer.weight.size()) : 0;
 }
 
 int64_t Model::macs() const {
   int64_t total = 0;
   for (size_t i = 0; i < layers_.size(); ++i) total += step_macs(i);
+  return total;
+}
+
+int64_t Model::dense_macs() const {
+  int64_t total = 0;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const ConvPlan* conv = layers_[i].conv.get();
+    total += conv != nullptr ? conv_macs(conv->shape(), true) : step_macs(i);
+  }
   return total;
 }
 

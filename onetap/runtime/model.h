@@ -38,6 +38,8 @@ class Model {
 
   // Multiply-adds that one image takes: kept taps alone, or every position where a layer runs dense.
   int64_t macs() const;
+  // And with every position visited, pruned or not.
+  int64_t dense_macs() const;
   int64_t weight_bytes() const;
   int64_t arena_bytes() const { return plan_.arena_floats * 4; }
   int64_t scratch_bytes() const { return scratch_floats_ * 4; }

@@ -20,12 +20,6 @@ bool takes_relu(const Node& node) {
   return is_conv(node) || node.op == Op::kLinear || node.op == Op::kAffine || node.op == Op::kAdd;
 }
 
-// Planes an odd number of cache lines apart: at 4 KiB (32x32 pixels) the same pixel of every channel would fall into
-// the same set of the cache, which then holds a dozen channels and no more.
-int64_t plane_floats(int64_t pixels) {
-  return (round_up(pixels, kLineFloats) / kLineFloats | 1) * kLineFloats;
-}
-
 class Planner {
  public:
   explicit Planner(const Graph& graph) : graph_(graph) {

@@ -2,9 +2,7 @@
 
 #include "onetap/base/random.h"
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace onetap {
 namespace {
@@ -15,15 +13,12 @@ std::vector<float> random_floats(const Shape& shape, float limit, Random& random
   return values;
 }
 
-// `taps` distinct positions per slice, ascending.
 std::vector<uint16_t> random_positions(const Node& node, const Shape& shape, Random& random) {
   std::vector<uint16_t> positions;
-  std::vector<uint16_t> all(static_cast<size_t>(node.kernel.area()));
   for (int64_t slice = 0; slice < element_count(shape) / node.method.taps; ++slice) {
-    std::iota(all.begin(), all.end(), uint16_t{0});
-    for (size_t k = all.size(); k > 1; --k) std::swap(all[k - 1], all[random.below(static_cast<uint32_t>(k))]);
-    std::sort(all.begin(), all.begin() + node.method.taps);
-    positions.insert(positions.end(), all.begin(), all.begin() + node.method.taps);
+    const auto kept =
+        random_choice(static_cast<uint16_t>(node.kernel.area()), static_cast<size_t>(node.method.taps), random);
+    positions.insert(positions.end(), kept.begin(), kept.end());
   }
   return positions;
 }

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -43,15 +42,12 @@ inline std::vector<float> uniform_floats(int64_t count, Random& random) {
   return values;
 }
 
-// `taps` distinct positions per slice, ascending.
 inline std::vector<uint16_t> uniform_positions(const ConvShape& shape, Random& random) {
-  std::vector<uint16_t> positions, all(static_cast<size_t>(shape.area()));
+  std::vector<uint16_t> positions;
   const int64_t slices = (shape.out + shape.share - 1) / shape.share * shape.in_per_group();
   for (int64_t slice = 0; slice < slices; ++slice) {
-    std::iota(all.begin(), all.end(), uint16_t{0});
-    for (size_t k = all.size(); k > 1; --k) std::swap(all[k - 1], all[random.below(static_cast<uint32_t>(k))]);
-    std::sort(all.begin(), all.begin() + shape.taps);
-    positions.insert(positions.end(), all.begin(), all.begin() + shape.taps);
+    const auto kept = random_choice(static_cast<uint16_t>(shape.area()), static_cast<size_t>(shape.taps), random);
+    positions.insert(positions.end(), kept.begin(), kept.end());
   }
   return positions;
 }

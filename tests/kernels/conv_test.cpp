@@ -1,6 +1,8 @@
 #include "tests/kernels/conv_case.h"
 #include "tests/support/support.h"
 
+#include <numeric>
+
 namespace onetap {
 namespace {
 

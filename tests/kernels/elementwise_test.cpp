@@ -1,6 +1,7 @@
 #include "tests/kernels/conv_case.h"
 
 #include <limits>
+#include <numeric>
 
 namespace onetap {
 namespace {

@@ -148,16 +148,15 @@ void prepare(const BenchArguments& options, Bench& bench) {
 
   auto ours = std::make_unique<Ours>(bench.net, options.model, bench.setting);
   const std::string target = ours->model().kernels().name;
-  const int64_t macs = ours->model().macs();
+  const int64_t macs = ours->model().macs(), dense_macs = ours->model().dense_macs();
   add_entry(bench, "onetap", target, std::move(ours), macs);
-  ModelOptions every_tap = options.model;
-  every_tap.dense = true;
-  auto dense = std::make_unique<Ours>(bench.net, every_tap, bench.setting);
-  const int64_t dense_macs = dense->model().macs();
   for (const std::string& rival : options.against) {
     std::string version;
     if (rival == "dense") {
-      if (dense) add_entry(bench, "dense", target + ", every tap", std::move(dense), dense_macs);
+      ModelOptions every_tap = options.model;
+      every_tap.dense = true;
+      auto dense = std::make_unique<Ours>(bench.net, every_tap, bench.setting);
+      add_entry(bench, "dense", target + ", every tap", std::move(dense), dense_macs);
     } else if (rival == "onnxruntime") {
       auto contestant = onnxruntime_contestant(bench.net, bench.setting, version);
       add_entry(bench, "onnxruntime", version, std::move(contestant), dense_macs);

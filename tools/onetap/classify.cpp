@@ -13,6 +13,9 @@ View network_view(const Model& model, const char* verb) {
   if (image.size() != 3 || image[0] != 3 || image[1] != image[2]) {
     fail_usage("[{}] expected a network for square colour images 3xSxS, got input {}", verb, shape_text(image));
   }
+  if (model.output_shape().size() != 1) {
+    fail_usage("[{}] expected a classifier, got output {}", verb, shape_text(model.output_shape()));
+  }
   View view;
   view.size = image[1];
   view.normalisation = {model.pixels().mean, model.pixels().sd};

@@ -4,13 +4,16 @@
 #include "onetap/data/transform.h"
 #include "onetap/runtime/session.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace onetap::tool {
 
-// The square view that the network was trained on; kUsage, naming `verb`, if it takes something else.
+constexpr uint64_t kMaxImageFile = uint64_t{1} << 30;
+
+// The square view that a classifier was trained on; kUsage, naming `verb`, if the network is or takes something else.
 View network_view(const Model& model, const char* verb);
 
 struct Guess {

@@ -22,8 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr uint64_t kMaxImageFile = uint64_t{1} << 30;
-
 struct RunArguments {
   std::string model;
   std::vector<std::string> images;
@@ -121,9 +119,6 @@ void print_answer(const RunArguments& arguments, const std::string& name, const 
 
 int run_run(const RunArguments& arguments) {
   const auto model = Model::open(arguments.model, arguments.options);
-  if (model->output_shape().size() != 1) {
-    fail_usage("[run] expected a classifier, got output {}", shape_text(model->output_shape()));
-  }
   const View view = network_view(*model, "run");
   const std::vector<std::string> files = list_images(arguments.images);
   const int64_t threads = arguments.threads > 0 ? arguments.threads : available_cpus();

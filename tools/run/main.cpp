@@ -14,8 +14,6 @@
 namespace onetap::tool {
 namespace {
 
-constexpr uint64_t kMaxImageFile = uint64_t{1} << 30;
-
 constexpr const char* kHelp =
     "usage: onetap-run [options] MODEL IMAGE...\n"
     "\n"
@@ -98,9 +96,6 @@ void report(const char* problem) {
 
 int run(const Arguments& arguments) {
   const auto model = Model::open(arguments.files[0], arguments.model);
-  if (model->output_shape().size() != 1) {
-    fail_usage("[run] expected a classifier, got output {}", shape_text(model->output_shape()));
-  }
   const View view = network_view(*model, "run");
   Session session(model, {arguments.threads > 0 ? arguments.threads : available_cpus(), 1});
   std::vector<float> pixels(static_cast<size_t>(view.floats())), outputs(static_cast<size_t>(model->output_floats()));
