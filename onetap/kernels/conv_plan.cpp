@@ -114,7 +114,7 @@ void ConvPlan::draw_masks() {
   const int64_t width = shape_.out_w();
   int64_t length = 0;
   for (const Copy& copy : copies_) length = std::max(length, copy.first + copy.rows_down);
-  length += round_up(pixels(), lanes_ * blocking_.tile_vectors) + lanes_;
+  length = round_up(length + round_up(pixels(), lanes_ * blocking_.tile_vectors) + lanes_, kLineFloats);
   std::vector<std::pair<int64_t, int64_t>> shifts;
   for (Copy& copy : copies_) {
     const std::pair shift(floor_div(copy.column, shape_.stride_w), floor_div(copy.row, shape_.stride_h));

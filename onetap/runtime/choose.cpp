@@ -15,10 +15,10 @@ namespace {
 constexpr double kTapCost[kMaxOutputs] = {2.5, 1.8, 1.55, 1.4};
 constexpr double kDenseCost = 1.2;
 
-// What a pack may take: a lone output's inputs should stay in the first cache, shared ones in the second.
-constexpr int64_t kLonePackBytes = 56 << 10;
-constexpr int64_t kSharedPackBytes = 128 << 10;
-constexpr int64_t kSharedTiles = 2;
+// A pack may take a part of the second cache, beside the streams and the planes that it is made from. Smaller ones that
+// stay in the first cache were slower even for lone outputs: sums are then put down and taken up again more often.
+constexpr int64_t kPackBytes = 128 << 10;
+constexpr int64_t kTilesInPack = 2;
 constexpr int64_t kMaxChannels = 96;
 
 int64_t even_share(int64_t count, int64_t most) {
@@ -27,10 +27,10 @@ int64_t even_share(int64_t count, int64_t most) {
 }
 
 // Input channels whose packs fit, in blocks of about one size.
-int64_t channels_that_fit(const ConvShape& shape, int64_t tile_floats, int64_t bytes) {
+int64_t channels_that_fit(const ConvShape& shape, int64_t tile_floats) {
   const int64_t copies = shape.kernel_w * std::min(shape.stride_h, shape.kernel_h);
   const int64_t halo = (shape.kernel_h - 1) * shape.dilation_h / shape.stride_h * shape.out_w();
-  const int64_t fit = bytes / 4 / std::max<int64_t>(1, copies * (tile_floats + halo));
+  const int64_t fit = kPackBytes / 4 / std::max<int64_t>(1, copies * (tile_floats + halo));
   return even_share(shape.in_per_group(), std::clamp<int64_t>(fit, 4, kMaxChannels));
 }
 
@@ -44,13 +44,11 @@ ConvBlocking choose_blocking(const ConvShape& shape, const KernelSet& kernels) {
   blocking.dense = shape.taps == 0 || pruned > static_cast<double>(shape.area()) * kDenseCost;
   if (blocking.dense) blocking.outputs = static_cast<int>(std::min<int64_t>(shape.out_per_group(), kMaxOutputs));
   blocking.vectors = kernels.max_vectors(blocking.outputs);
-  const bool alone = blocking.outputs == 1;
   const int64_t vectors = (shape.out_h() * shape.out_w() + kernels.lanes - 1) / kernels.lanes;
   // A plane that is little more than a tile is one: cut in two it would leave narrow tiles of registers.
-  const int64_t usual = blocking.vectors * (alone ? 1 : kSharedTiles);
+  const int64_t usual = blocking.vectors * kTilesInPack;
   blocking.tile_vectors = vectors <= usual + blocking.vectors ? vectors : usual;
-  blocking.channels =
-      channels_that_fit(shape, blocking.tile_vectors * kernels.lanes, alone ? kLonePackBytes : kSharedPackBytes);
+  blocking.channels = channels_that_fit(shape, blocking.tile_vectors * kernels.lanes);
   return blocking;
 }
 
