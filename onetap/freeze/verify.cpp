@@ -2,7 +2,7 @@
 
 #include "onetap/base/error.h"
 #include "onetap/base/fail.h"
-#include "onetap/runtime/reference.h"
+#include "onetap/runtime/session_pool.h"
 #include "onetap/train/score_sums.h"
 
 namespace onetap {
@@ -25,14 +25,15 @@ Predictions ask_module(nn::GraphModule& module, const Dataset& test, const Verif
   return said;
 }
 
-Predictions ask_reference(const TapNet& net, const Dataset& test, const VerifyOptions& options,
-                          const std::string& stage) {
+Predictions ask_runtime(const TapNet& net, const Dataset& test, const VerifyOptions& options,
+                        const std::string& stage) {
   ScoreOptions score;
   score.view = options.stream.view;
   score.images = options.stream.images;
   score.threads = options.threads;
   if (options.progress) score.progress = [&](int64_t images) { options.progress(stage, images); };
-  return score_classifier(test, score, [&](const float* image) { return run_reference(net, image); });
+  SessionPool sessions(std::make_shared<const Model>(net));
+  return score_classifier(test, score, [&](const float* image) { return sessions.run(image); });
 }
 
 }  // namespace
@@ -53,8 +54,8 @@ std::vector<Stage> verify_stages(nn::GraphModule& module, const TapNet& folded, 
     const nn::ModeGuard guard(module, nn::AttentionMode::kHard);
     add("hard", ask_module(module, test, options, "hard"));
   }
-  add("folded", ask_reference(folded, test, options, "folded"));
-  add("file", ask_reference(file, test, options, "file"));
+  add("folded", ask_runtime(folded, test, options, "folded"));
+  add("file", ask_runtime(file, test, options, "file"));
   return stages;
 }
 

@@ -7,6 +7,7 @@
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
 #include "onetap/data/score.h"
+#include "onetap/runtime/session_pool.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
@@ -18,38 +19,9 @@
 
 #include <iostream>
 #include <memory>
-#include <mutex>
 
 namespace onetap::tool {
 namespace {
-
-// Sessions of one thread, lent to whichever thread asks.
-class SessionPool {
- public:
-  explicit SessionPool(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
-
-  std::vector<float> classify(const float* pixels) {
-    std::unique_ptr<Session> session = take();
-    std::vector<float> outputs(static_cast<size_t>(model_->output_floats()));
-    session->run(pixels, 1, outputs.data());
-    const std::lock_guard<std::mutex> lock(mutex_);
-    idle_.push_back(std::move(session));
-    return outputs;
-  }
-
- private:
-  std::unique_ptr<Session> take() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (idle_.empty()) return std::make_unique<Session>(model_);
-    std::unique_ptr<Session> session = std::move(idle_.back());
-    idle_.pop_back();
-    return session;
-  }
-
-  std::shared_ptr<const Model> model_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Session>> idle_;
-};
 
 std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::string& path, OpenedData& opened) {
   const TapNet net = read_tap(path);
@@ -67,7 +39,7 @@ std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::strin
   }
   SessionPool sessions(model);
   const Predictions said =
-      score_classifier(*source->test, score, [&](const float* pixels) { return sessions.classify(pixels); });
+      score_classifier(*source->test, score, [&](const float* pixels) { return sessions.run(pixels); });
   console().clear_progress();
   return {{path, net.graph.name(), weight_type_name(net.weight_type), "frozen", 0, said.accuracy(), said.loss(),
            count_network(net.graph, CountRules::kPaper).params}};

@@ -40,16 +40,6 @@ struct Sizes {
   uint64_t file = 0;
 };
 
-// Two stages go through the reference executor, which takes its time: what would be more multiplications than this for
-// each thread has to be asked for.
-int64_t affordable_images(const OpenRun& run, const RunArguments& arguments) {
-  constexpr double kMacs = 1e11;
-  if (arguments.images > 0) return run.source->test->first(arguments.images);
-  const double macs = count_network(run.graph, CountRules::kPaper).macs;
-  const double affordable = kMacs * static_cast<double>(arguments.thread_count()) / std::max(1.0, macs);
-  return std::min(run.source->test->size(), std::max<int64_t>(16, static_cast<int64_t>(affordable)));
-}
-
 TapNet frozen_net(const FreezeArguments& options, const OpenRun& run) {
   TapNet net = freeze(run.module, options.type);
   net.pixels = {run.source->normalisation.mean, run.source->normalisation.sd};
@@ -62,11 +52,7 @@ std::vector<Stage> check_file(const FreezeArguments& options, OpenRun& run, cons
   VerifyOptions verify;
   verify.stream = run.test_stream();
   verify.threads = options.run.thread_count();
-  verify.stream.images = affordable_images(run, options.run);
-  if (verify.stream.images < run.source->test->size()) {
-    console().note(fmt::format("asking the first {} of {} test images (--images N asks more)", verify.stream.images,
-                               run.source->test->size()));
-  }
+  verify.stream.images = run.source->test->first(options.run.images);
   verify.progress = [&](const std::string& stage, int64_t images) {
     console().progress(fmt::format("{}: {}/{} images", stage, images, verify.stream.images));
   };
