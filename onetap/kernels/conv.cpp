@@ -7,20 +7,31 @@
 namespace onetap {
 namespace {
 
-// Tiles are shared out one by one where every thread gets some; else every thread packs every tile, for its share of
-// the outputs.
-constexpr int64_t kTilesPerThread = 3;
-
-int64_t all_tiles(const ConvPlan& plan) {
-  return plan.tiles() * plan.shape().groups;
-}
-
 struct Range {
   int64_t first, last;
+
+  int64_t count() const { return last - first; }
 };
 
 Range share_of(int64_t count, int64_t part, int64_t parts) {
   return {count * part / parts, count * (part + 1) / parts};
+}
+
+// Into how many pieces of at most `most`; share_of() makes them nearly equal, rather than wide ones and a narrow rest.
+int64_t pieces_of(int64_t count, int64_t most) {
+  return (count + most - 1) / most;
+}
+
+// When to cut by pixels: how full the tiles of registers must be, and how much packing makes up for emptier ones.
+constexpr double kLeastFilled = 0.8, kLeastFilledHeavy = 0.6;
+constexpr double kHeavyPacking = 0.025;
+
+// Vectors that packing writes for each multiply-add of vectors.
+double packing_share(const ConvPlan& plan) {
+  const ConvShape& shape = plan.shape();
+  const auto copies = static_cast<int64_t>(plan.copies().size()) + (plan.parts() > 1 ? plan.parts() : 0);
+  const int64_t taps = plan.blocking().dense ? shape.area() : shape.taps;
+  return static_cast<double>(copies) / static_cast<double>(shape.out_per_group() * taps);
 }
 
 // The chunks [range) of every segment, over the packed tile.
@@ -43,31 +54,42 @@ void run_chunks(const KernelSet& kernels, const ConvPlan& plan, const ConvPlan::
 
 }  // namespace
 
-int64_t conv_parts(const ConvPlan& plan, int64_t threads) {
-  if (threads == 1) return 1;
-  return all_tiles(plan) >= kTilesPerThread * threads ? all_tiles(plan) : std::min(threads, plan.chunks());
+ConvCut cut_conv(const ConvPlan& plan, int64_t threads) {
+  using By = ConvCut::By;
+  if (threads == 1) return {};
+  // More parts than threads: one that comes late leaves its own to the others.
+  if (plan.shape().groups >= threads * 3) return {By::kGroups, threads * 3};
+  // By pixels, a thread packs mostly what it wrote itself, one layer before, and nobody packs what others do. But where
+  // that leaves tiles of registers too narrow, everyone packs all, for some of the outputs.
+  const int64_t parts = round_up(plan.tiles(), threads), most = plan.blocking().vectors;
+  const int64_t vectors = plan.vectors_of_plane() / parts;
+  const int64_t full = pieces_of(vectors, most) * most;
+  const double least = packing_share(plan) > kHeavyPacking ? kLeastFilledHeavy : kLeastFilled;
+  if (static_cast<double>(vectors) >= least * static_cast<double>(full)) return {By::kPixels, parts};
+  return {By::kOutputs, std::min(threads, plan.chunks())};
 }
 
-void run_conv(const KernelSet& kernels, const ConvPlan& plan, const ConvIo& io, float* scratch, int64_t part,
-              int64_t parts) {
+void run_conv(const KernelSet& kernels, const ConvPlan& plan, const ConvIo& io, float* scratch, const ConvCut& cut,
+              int64_t part) {
   const ConvShape& shape = plan.shape();
-  const int64_t lanes = plan.lanes(), tile_vectors = plan.blocking().tile_vectors;
-  const int64_t items = all_tiles(plan);
-  const bool by_tiles = parts == items;
-  const Range tiles = by_tiles ? share_of(items, part, parts) : Range{0, items};
-  const Range chunks = by_tiles ? Range{0, plan.chunks()} : share_of(plan.chunks(), part, parts);
-  const int64_t blocks = plan.blocks_per_group();
-  for (int64_t item = tiles.first; item < tiles.last; ++item) {
-    const int64_t group = item / plan.tiles(), first_vector = item % plan.tiles() * tile_vectors;
-    const int64_t vectors = std::min(tile_vectors, plan.vectors_of_plane() - first_vector);
-    const int64_t output = group * shape.out_per_group();
+  const auto range = [&](ConvCut::By by, int64_t count) {
+    return cut.by == by ? share_of(count, part, cut.parts) : Range{0, count};
+  };
+  const Range groups = range(ConvCut::By::kGroups, shape.groups);
+  const Range pixels = range(ConvCut::By::kPixels, plan.vectors_of_plane());
+  const Range chunks = range(ConvCut::By::kOutputs, plan.chunks());
+  const int64_t lanes = plan.lanes(), blocks = plan.blocks_per_group();
+  const int64_t tiles = pieces_of(pixels.count(), plan.blocking().tile_vectors);
+  for (int64_t item = groups.first * tiles; item < groups.last * tiles; ++item) {
+    const int64_t group = item / tiles, output = group * shape.out_per_group();
+    const Range packed = share_of(pixels.count(), item % tiles, tiles);
+    const int64_t first_vector = pixels.first + packed.first;
     for (int64_t b = 0; b < blocks; ++b) {
       const ConvPlan::Block& block = plan.blocks()[static_cast<size_t>(group * blocks + b)];
-      pack_tile(kernels, plan, io.x, io.x_plane, block, first_vector * lanes, vectors, scratch);
-      // Register tiles of nearly the same width, rather than wide ones and a narrow rest.
-      const int64_t pieces = (vectors + plan.blocking().vectors - 1) / plan.blocking().vectors;
+      pack_tile(kernels, plan, io.x, io.x_plane, block, first_vector * lanes, packed.count(), scratch);
+      const int64_t pieces = pieces_of(packed.count(), plan.blocking().vectors);
       for (int64_t piece = 0; piece < pieces; ++piece) {
-        const Range wide = share_of(vectors, piece, pieces);
+        const Range wide = share_of(packed.count(), piece, pieces);
         const int64_t pixel = (first_vector + wide.first) * lanes;
         ConvTile tile;
         tile.pack = scratch + plan.parts_floats() + wide.first * lanes;
@@ -79,7 +101,7 @@ void run_conv(const KernelSet& kernels, const ConvPlan& plan, const ConvIo& io, 
           tile.residual_plane = io.residual_plane;
         }
         tile.relu = io.relu && b == blocks - 1;
-        run_chunks(kernels, plan, block, chunks, wide.last - wide.first, tile);
+        run_chunks(kernels, plan, block, chunks, wide.count(), tile);
       }
     }
   }

@@ -36,7 +36,8 @@ void over_planes(const PlannedValue& a, const PlannedValue& b, const PlannedValu
 }
 
 void run_conv_step(const KernelSet& kernels, const ConvPlan& plan, const View<const float>& x, const View<float>& y,
-                   const View<const float>& residual, bool relu, float* scratch, int64_t part, int64_t parts) {
+                   const View<const float>& residual, bool relu, float* scratch, const ConvCut& cut = {},
+                   int64_t part = 0) {
   ConvIo io;
   io.x = x.data;
   io.x_plane = x.value->plane;
@@ -47,7 +48,7 @@ void run_conv_step(const KernelSet& kernels, const ConvPlan& plan, const View<co
     io.residual_plane = residual.value->plane;
   }
   io.relu = relu;
-  run_conv(kernels, plan, io, scratch, part, parts);
+  run_conv(kernels, plan, io, scratch, cut, part);
 }
 
 }  // namespace
@@ -113,12 +114,12 @@ void Session::run_step(size_t index, float* arena, const float* image, int64_t w
     case Op::kTapConv: {
       const View<const float> residual =
           step.residual >= 0 ? input(step.residual) : View<const float>{nullptr, nullptr};
-      const int64_t parts = split ? conv_parts(*layer.conv, team_.size()) : 1;
-      if (parts == 1) {
-        run_conv_step(kernels, *layer.conv, x, y, residual, step.relu, scratch(worker), 0, 1);
+      const ConvCut cut = split ? cut_conv(*layer.conv, team_.size()) : ConvCut();
+      if (cut.parts == 1) {
+        run_conv_step(kernels, *layer.conv, x, y, residual, step.relu, scratch(worker));
       } else {
-        team_.run(parts, [&](int64_t part, int64_t member) {
-          run_conv_step(kernels, *layer.conv, x, y, residual, step.relu, scratch(member), part, parts);
+        team_.run(cut.parts, [&](int64_t part, int64_t member) {
+          run_conv_step(kernels, *layer.conv, x, y, residual, step.relu, scratch(member), cut, part);
         });
       }
       break;

@@ -94,7 +94,8 @@ inline ConvCase random_conv_case(uint64_t seed) {
 
 // Runs the case in `parts` parts and compares with the reference; reads or writes beyond the buffers are for the
 // sanitizer to find, so x ends where its last plane does.
-inline void expect_matches_reference(const KernelSet& kernels, const ConvCase& c, uint64_t seed, int64_t parts = 1) {
+inline void expect_matches_reference(const KernelSet& kernels, const ConvCase& c, uint64_t seed,
+                                     const ConvCut& cut = {}) {
   const ConvShape& s = c.shape;
   Random random(seed, Purpose::kTest, 11);
   const int64_t in_pixels = s.in_h * s.in_w, pixels = s.out_h() * s.out_w();
@@ -136,7 +137,7 @@ inline void expect_matches_reference(const KernelSet& kernels, const ConvCase& c
   const ConvPlan plan(s, weights, c.blocking, kernels);
   auto scratch = aligned_array<float>(plan.scratch_floats());
   std::fill_n(scratch.get(), plan.scratch_floats(), 1e9f);
-  for (int64_t part = 0; part < parts; ++part) run_conv(kernels, plan, io, scratch.get(), part, parts);
+  for (int64_t part = 0; part < cut.parts; ++part) run_conv(kernels, plan, io, scratch.get(), cut, part);
   const double scale = std::sqrt(static_cast<double>(s.in_per_group() * s.taps_per_slice())) + 1;
   double worst = 0;
   for (int64_t d = 0; d < s.out; ++d) {
@@ -146,7 +147,7 @@ inline void expect_matches_reference(const KernelSet& kernels, const ConvCase& c
       worst = std::max(worst, std::isnan(gap) ? 1e9 : gap);
     }
   }
-  EXPECT_LT(worst, 1e-6 * scale) << kernels.name << " seed " << seed << " parts " << parts << ": " << c.text();
+  EXPECT_LT(worst, 1e-6 * scale) << kernels.name << " seed " << seed << " parts " << cut.parts << ": " << c.text();
 }
 
 }  // namespace onetap::testing

@@ -47,9 +47,9 @@ double seconds_since(Clock::time_point start) {
 // Our own runtime on a batch.
 class Ours : public Contestant {
  public:
-  Ours(const TapNet& net, const ModelOptions& options, const BenchSetting& setting)
-      : model_(std::make_shared<const Model>(net, options)),
-        session_(model_, {setting.threads, setting.batch}),
+  Ours(std::shared_ptr<const Model> model, const BenchSetting& setting, int64_t threads)
+      : model_(std::move(model)),
+        session_(model_, {threads, setting.batch}),
         setting_(setting),
         outputs_(static_cast<size_t>(setting.batch * model_->output_floats())) {}
 
@@ -146,17 +146,21 @@ void prepare(const BenchArguments& options, Bench& bench) {
   bench.setting.images.resize(static_cast<size_t>(options.batch * element_count(bench.net.graph.input().shape)));
   for (float& pixel : bench.setting.images) pixel = random.uniform(-2, 2);
 
-  auto ours = std::make_unique<Ours>(bench.net, options.model, bench.setting);
-  const std::string target = ours->model().kernels().name;
-  const int64_t macs = ours->model().macs(), dense_macs = ours->model().dense_macs();
-  add_entry(bench, "onetap", target, std::move(ours), macs);
+  const auto model = std::make_shared<const Model>(bench.net, options.model);
+  const std::string target = model->kernels().name;
+  const int64_t dense_macs = model->dense_macs();
+  add_entry(bench, "onetap", target, std::make_unique<Ours>(model, bench.setting, options.threads), model->macs());
   for (const std::string& rival : options.against) {
     std::string version;
     if (rival == "dense") {
       ModelOptions every_tap = options.model;
       every_tap.dense = true;
-      auto dense = std::make_unique<Ours>(bench.net, every_tap, bench.setting);
-      add_entry(bench, "dense", target + ", every tap", std::move(dense), dense_macs);
+      const auto dense = std::make_shared<const Model>(bench.net, every_tap);
+      add_entry(bench, "dense", target + ", every tap", std::make_unique<Ours>(dense, bench.setting, options.threads),
+                dense_macs);
+    } else if (rival == "one-thread") {
+      add_entry(bench, "one-thread", target + ", one thread", std::make_unique<Ours>(model, bench.setting, 1),
+                model->macs());
     } else if (rival == "onnxruntime") {
       auto contestant = onnxruntime_contestant(bench.net, bench.setting, version);
       add_entry(bench, "onnxruntime", version, std::move(contestant), dense_macs);
@@ -349,9 +353,10 @@ void add_bench(CLI::App& app, Action& action) {
   verb->add_option("MORE", options->more, "more .tap files, in turns with the first");
   verb->add_option("--threads", options->threads, "CPU threads")->check(CLI::Range(1, 1024))->option_text("N [1]");
   verb->add_option("--batch", options->batch, "images a call")->check(CLI::Range(1, 65536))->option_text("N [1]");
-  verb->add_option("--against", options->against, "dense (the same network, every tap), onnxruntime, libtorch")
+  verb->add_option("--against", options->against,
+                   "dense (the same network, every tap), one-thread, onnxruntime, libtorch")
       ->delimiter(',')
-      ->check(CLI::IsMember({"dense", "onnxruntime", "libtorch"}))
+      ->check(CLI::IsMember({"dense", "one-thread", "onnxruntime", "libtorch"}))
       ->option_text("NAME,...");
   verb->add_option("--target", options->model.target, "kernels to use (default: ONETAP_TARGET, or the best here)")
       ->option_text("avx512|avx2|sse4|neon|plain");
@@ -364,7 +369,8 @@ void add_bench(CLI::App& app, Action& action) {
   verb->footer(
       "Examples:\n"
       "  onetap bench model.tap --layers\n"
-      "  onetap bench model.tap --against dense,onnxruntime --threads 2\n"
+      "  onetap bench model.tap --against dense,onnxruntime\n"
+      "  onetap bench model.tap --threads 2 --against one-thread\n"
       "  onetap bench resnet20 --width 80 --method sal --share 4 --against dense\n"
       "  onetap bench sal.tap dense.tap --against onnxruntime --json\n"
       "\nAll of them take turns of some milliseconds in one run, so that a busy machine is busy for all; times are\n"
