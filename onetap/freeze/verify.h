@@ -25,7 +25,8 @@ struct VerifyOptions {
 };
 
 // soft and hard by LibTorch on the CPU (dense alone for a network without Shift Attention Layers), `folded` (the net in
-// memory) and `file` (the one read back) by the runtime that will run the file. The module is left in training mode and soft.
+// memory) and `file` (the one read back) by the runtime that will run the file. The module is left in training mode and
+// soft.
 std::vector<Stage> verify_stages(nn::GraphModule& module, const TapNet& folded, const TapNet& file, const Dataset& test,
                                  const VerifyOptions& options);
 
