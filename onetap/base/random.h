@@ -16,10 +16,11 @@ enum class Purpose : uint32_t { kTest = 0, kShuffle = 1, kAugment = 2, kShapes =
 
 class Random {
  public:
-  Random(uint64_t seed, Purpose purpose, uint32_t a = 0, uint32_t b = 0)
+  // All of it is constexpr so that GPU code may call it.
+  constexpr Random(uint64_t seed, Purpose purpose, uint32_t a = 0, uint32_t b = 0)
       : key_{low(seed), high(seed)}, counter_{0, a, b, static_cast<uint32_t>(purpose)} {}
 
-  uint32_t next() {
+  constexpr uint32_t next() {
     if (used_ == 4) {
       block_ = philox(counter_, key_);
       ++counter_[0];
@@ -29,12 +30,12 @@ class Random {
   }
 
   // Uniform in [0, 1), 24 bits.
-  float uniform() { return static_cast<float>(next() >> 8) * (1.0f / 16777216.0f); }
+  constexpr float uniform() { return static_cast<float>(next() >> 8) * (1.0f / 16777216.0f); }
 
-  float uniform(float low, float high) { return low + (high - low) * uniform(); }
+  constexpr float uniform(float low, float high) { return low + (high - low) * uniform(); }
 
   // Uniform in 0..n-1 without bias, n >= 1.
-  uint32_t below(uint32_t n) {
+  constexpr uint32_t below(uint32_t n) {
     const uint32_t reject_under = static_cast<uint32_t>(-n) % n;
     for (;;) {
       const uint64_t product = static_cast<uint64_t>(next()) * n;
@@ -42,10 +43,10 @@ class Random {
     }
   }
 
-  bool coin() { return (next() & 1u) != 0; }
+  constexpr bool coin() { return (next() & 1u) != 0; }
 
   // The generator itself, exposed so that a test can hold it against the published vectors.
-  static std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+  static constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
     for (int round = 0; round < 10; ++round) {
       const uint64_t p0 = 0xD2511F53ull * counter[0];
       const uint64_t p1 = 0xCD9E8D57ull * counter[2];
@@ -57,8 +58,8 @@ class Random {
   }
 
  private:
-  static uint32_t low(uint64_t x) { return static_cast<uint32_t>(x); }
-  static uint32_t high(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
+  static constexpr uint32_t low(uint64_t x) { return static_cast<uint32_t>(x); }
+  static constexpr uint32_t high(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
 
   std::array<uint32_t, 2> key_;
   std::array<uint32_t, 4> counter_;  // draws / 4, a, b, purpose: two streams cannot meet

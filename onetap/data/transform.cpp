@@ -46,15 +46,6 @@ void check_channels(const Image& image) {
   if (image.channels != 3) fail("[data] expected 3 channels, got {}", image.channels);
 }
 
-struct Scale {
-  float multiply, add;
-};
-
-// (x / 255 - mean) / sd as one multiply-add.
-Scale scale_of(const Normalisation& normalisation, size_t channel) {
-  return {1.0f / (255.0f * normalisation.sd[channel]), -normalisation.mean[channel] / normalisation.sd[channel]};
-}
-
 // A box of random area and aspect inside the image, the usual ImageNet distribution.
 Box random_box(const Image& image, Random& random) {
   const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
@@ -72,6 +63,10 @@ Box random_box(const Image& image, Random& random) {
 }
 
 }  // namespace
+
+Scale scale_of(const Normalisation& normalisation, size_t channel) {
+  return {1.0f / (255.0f * normalisation.sd[channel]), -normalisation.mean[channel] / normalisation.sd[channel]};
+}
 
 void padded_crop(const Image& image, const View& view, int64_t top, int64_t left, bool flip, float* out) {
   check_channels(image);

@@ -14,6 +14,12 @@ struct View {
   int64_t floats() const { return 3 * size * size; }
 };
 
+// A byte's normalised value, (byte / 255 - mean) / sd, as one multiply-add.
+struct Scale {
+  float multiply, add;
+};
+Scale scale_of(const Normalisation& normalisation, size_t channel);
+
 enum class Augment {
   kNone,         // training images as in a test
   kPadCrop,      // zero-pad, random crop, random flip (CIFAR)

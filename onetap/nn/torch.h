@@ -1,6 +1,7 @@
 // LibTorch, and the few places where 1.13 and 2.x differ. The only header of onetap that includes it.
 #pragma once
 
+#include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 #include <torch/version.h>
 
@@ -12,6 +13,33 @@ namespace onetap {
 // Positions of `scores` along the last dimension, best first, ties in favour of the lower position.
 inline torch::Tensor sorted_positions(const torch::Tensor& scores) {
   return std::get<1>(torch::sort(scores, /*stable=*/true, /*dim=*/-1, /*descending=*/true));
+}
+
+// Whether 32-bit convolutions and products on a GPU may round their inputs to TF32; and cuDNN tries its algorithms.
+inline void allow_tf32(bool allowed) {
+  at::globalContext().setAllowTF32CuDNN(allowed);
+  at::globalContext().setAllowTF32CuBLAS(allowed);
+  at::globalContext().setBenchmarkCuDNN(true);
+}
+
+// Autocast on a GPU, for the present thread. Its cache of cast weights must be emptied after every step, or gradients
+// of the first step's copies would be lost.
+inline void begin_autocast(at::ScalarType type) {
+#if ONETAP_TORCH_AT_LEAST(2, 4)
+  at::autocast::set_autocast_enabled(at::kCUDA, true);
+  at::autocast::set_autocast_dtype(at::kCUDA, type);
+#else
+  at::autocast::set_enabled(true);
+  at::autocast::set_autocast_gpu_dtype(type);
+#endif
+}
+inline void end_autocast() {
+#if ONETAP_TORCH_AT_LEAST(2, 4)
+  at::autocast::set_autocast_enabled(at::kCUDA, false);
+#else
+  at::autocast::set_enabled(false);
+#endif
+  at::autocast::clear_cache();
 }
 
 }  // namespace onetap

@@ -64,6 +64,9 @@ struct Recipe {
   int64_t threads = 0;
   int64_t workers = 1;
   std::string device = "auto";
+  std::string precision = "auto";
+  std::string engine = "auto";
+  bool cuda_graph = true;
   int64_t eval_every = 1;
   int64_t checkpoint_steps = 0;
   int64_t keep_checkpoints = 2;

@@ -27,4 +27,25 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
   return result;
 }
 
+std::optional<EvalResult> evaluate(nn::GraphModule& module, fused::Engine& engine, const EvalOptions& options) {
+  const EvaluationScope scope(module);
+  const auto score = [&]() -> std::optional<Score> {
+    const auto sums = engine.test(options.progress);
+    if (!sums) return std::nullopt;
+    const auto images = static_cast<double>(sums->images);
+    return Score{static_cast<double>(sums->right) / images, sums->loss / images};
+  };
+  EvalResult result;
+  const auto soft = score();
+  if (!soft) return std::nullopt;
+  result.soft = result.hard = *soft;
+  result.images = engine.test_images();
+  if (module->sal_layers().empty()) return result;
+  const nn::ModeGuard guard(module, options.hard_mode);
+  const auto hard = score();
+  if (!hard) return std::nullopt;
+  result.hard = *hard;
+  return result;
+}
+
 }  // namespace onetap

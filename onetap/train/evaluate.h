@@ -1,6 +1,7 @@
 // Accuracy and loss of a network on a test set, soft and hard.
 #pragma once
 
+#include "onetap/fused/engine.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/train/loader.h"
 
@@ -30,5 +31,8 @@ struct EvalOptions {
 
 // Nothing if `progress` stopped it. The module is left in training mode and soft.
 std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data, const EvalOptions& options);
+
+// The same on the engine's test set.
+std::optional<EvalResult> evaluate(nn::GraphModule& module, fused::Engine& engine, const EvalOptions& options);
 
 }  // namespace onetap

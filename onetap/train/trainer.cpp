@@ -7,11 +7,13 @@
 #include "onetap/recipe/schedule.h"
 #include "onetap/train/attention_record.h"
 #include "onetap/train/checkpoint.h"
+#include "onetap/train/engine_choice.h"
 #include "onetap/train/evaluate.h"
 #include "onetap/train/loader.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/sgd.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -53,6 +55,7 @@ class Trainer {
     check_network(graph_, source);
     import_init();
     restore();
+    engine_ = choose_engine(recipe_, graph_, source_, schedule_, module_, sgd_, events_.on_notice);
     metrics_ = std::make_unique<LineFile>(files_.metrics(), state_.metrics_bytes);
     attention_ = std::make_unique<LineFile>(files_.attention(), state_.attention_bytes);
     if (!finished()) tensorboard_ = std::make_unique<EventFile>(files_.root, state_.step);
@@ -137,6 +140,10 @@ class Trainer {
     epoch_started_ = Clock::now();
     epoch_images_ = 0;
     module_->train();
+    return engine_ != nullptr ? run_fused(first) : run_plain(options);
+  }
+
+  bool run_plain(const StreamOptions& options) {
     BatchStream stream(*source_.train, options);
     Batch batch;
     while (stream.next(batch)) {
@@ -155,14 +162,11 @@ class Trainer {
     const auto images = batch.images.to(device_).contiguous(torch::MemoryFormat::ChannelsLast);
     const auto labels = batch.labels.to(device_);
     sgd_.zero_grad();
-    const auto logits = module_->forward(images);
+    const auto logits = forward(images);
     const auto loss = torch::nn::functional::cross_entropy(
         logits, labels, torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(recipe_.label_smoothing));
     const double value = loss.item<double>();
-    if (!std::isfinite(value)) {
-      fail("[train] the loss became {} at step {} (epoch {}); the last good checkpoint is {}", value, state_.step + 1,
-           epoch() + 1, last_checkpoint_.empty() ? "none yet" : last_checkpoint_.string());
-    }
+    check_loss(value, state_.step + 1);
     loss.backward();
     sgd_.step(lr);
 
@@ -173,6 +177,50 @@ class Trainer {
     epoch_images_ += count;
     ++state_.step;
     report_step(lr);
+  }
+
+  // In 32 bits, whatever the precision within.
+  torch::Tensor forward(const torch::Tensor& images) {
+    const PrecisionScope precision(recipe_, device_);
+    return module_->forward(images).to(torch::kFloat32);
+  }
+
+  // The engine's steps in portions, so that the run can be watched and stopped without making the GPU wait.
+  bool run_fused(int64_t first) {
+    constexpr double kPortionSeconds = 0.5;
+    const int64_t per_epoch = schedule_.steps_per_epoch();
+    int64_t portion = 8;
+    engine_->start_epoch(epoch(), first, state_.step);
+    for (int64_t at = first; at < per_epoch;) {
+      int64_t steps = std::min(portion, per_epoch - at);
+      if (recipe_.checkpoint_steps > 0) {
+        steps = std::min(steps, recipe_.checkpoint_steps - state_.step % recipe_.checkpoint_steps);
+      }
+      const auto portion_started = Clock::now();
+      engine_->run(steps);
+      const fused::Engine::Sums sums = engine_->take_sums();
+      check_loss(sums.loss, state_.step + steps);
+      const double taken = std::max(1e-6, seconds_since(portion_started));
+      portion =
+          std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(steps) * kPortionSeconds / taken), 1, 4096);
+      state_.loss_sum += sums.loss;
+      state_.right += sums.right;
+      state_.seen += sums.images;
+      epoch_images_ += sums.images;
+      state_.step += steps;
+      at += steps;
+      report_step(schedule_.learning_rate(state_.step - 1));
+      if (at == per_epoch) break;
+      if (stop_) return false;
+      if (recipe_.checkpoint_steps > 0 && state_.step % recipe_.checkpoint_steps == 0) save();
+    }
+    return true;
+  }
+
+  void check_loss(double value, int64_t step) const {
+    if (std::isfinite(value)) return;
+    fail("[train] the loss became {} at step {} (epoch {}); the last good checkpoint is {}", value, step, epoch() + 1,
+         last_checkpoint_.empty() ? "none yet" : last_checkpoint_.string());
   }
 
   void report_step(double lr) const {
@@ -212,7 +260,8 @@ class Trainer {
     if (test_now) {
       const auto test_started = Clock::now();
       module_->set_temperature(schedule_.temperature(state_.step));
-      const auto result = evaluate(module_, *source_.test, eval_options());
+      const auto result = engine_ != nullptr ? evaluate(module_, *engine_, eval_options())
+                                             : evaluate(module_, *source_.test, eval_options());
       if (!result) return false;
       report.test = common_line("test");
       report.test.loss = result->soft.loss;
@@ -314,6 +363,7 @@ class Trainer {
   const Schedule schedule_;
   nn::GraphModule module_;
   Sgd sgd_;
+  std::unique_ptr<fused::Engine> engine_;  // null: LibTorch's autograd
   RunState state_;
   fs::path last_checkpoint_;
   std::unique_ptr<LineFile> metrics_;

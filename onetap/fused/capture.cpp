@@ -1,0 +1,38 @@
+#include "onetap/fused/capture.h"
+
+#ifdef ONETAP_CUDA
+#include "onetap/nn/torch.h"
+
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <memory>
+#endif
+
+namespace onetap::fused {
+
+#ifdef ONETAP_CUDA
+std::function<void()> capture_graph(const std::function<void()>& work) {
+  constexpr int kWarmUps = 3;
+  const auto stream = at::cuda::getStreamFromPool();
+  c10::cuda::getCurrentCUDAStream().synchronize();
+  auto graph = std::make_shared<at::cuda::CUDAGraph>();
+  {
+    const c10::cuda::CUDAStreamGuard guard(stream);
+    for (int i = 0; i < kWarmUps; ++i) work();
+    stream.synchronize();
+    graph->capture_begin();
+    work();
+    graph->capture_end();
+  }
+  stream.synchronize();
+  return [graph] { graph->replay(); };  // on the stream that is current then
+}
+#else
+std::function<void()> capture_graph(const std::function<void()>& work) {
+  return work;
+}
+#endif
+
+}  // namespace onetap::fused

@@ -1,0 +1,240 @@
+#include "onetap/fused/kernels.h"
+#include "onetap/fused/ops.h"
+
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+namespace onetap::fused {
+namespace {
+
+cudaStream_t stream() {
+  return c10::cuda::getCurrentCUDAStream().stream();
+}
+
+cuda::Rows rows_of(const torch::Tensor& x) {
+  return {x.size(0) * x.size(2) * x.size(3), x.size(1), x.scalar_type() == torch::kFloat32};
+}
+
+// Activations come from convolutions, which keep the layout as a rule.
+torch::Tensor in_rows(const torch::Tensor& x) {
+  return x.contiguous(torch::MemoryFormat::ChannelsLast);
+}
+
+torch::Tensor empty_like_rows(const torch::Tensor& x) {
+  return torch::empty_like(x, x.options(), torch::MemoryFormat::ChannelsLast);
+}
+
+std::vector<cuda::ConvEntry> entries_of(std::vector<ConvState>& convs) {
+  std::vector<cuda::ConvEntry> entries;
+  const auto floats = [](const torch::Tensor& tensor) { return tensor.defined() ? tensor.data_ptr<float>() : nullptr; };
+  for (ConvState& conv : convs) {
+    cuda::ConvEntry entry;
+    entry.weight = floats(conv.weight);
+    entry.weight_momentum = floats(conv.weight_momentum);
+    entry.attention = floats(conv.attention);
+    entry.attention_momentum = floats(conv.attention_momentum);
+    entry.packed = conv.packed.data_ptr();
+    entry.grad = conv.grad.defined() ? conv.grad.data_ptr() : nullptr;
+    entry.outputs = static_cast<int>(conv.outputs());
+    entry.inputs = static_cast<int>(conv.inputs());
+    entry.padded_inputs = static_cast<int>(conv.packed.size(1));
+    entry.area = static_cast<int>(conv.area());
+    entry.share = static_cast<int>(conv.share);
+    entries.push_back(entry);
+  }
+  return entries;
+}
+
+cuda::Update update_of(const UpdateOptions& options) {
+  return {static_cast<float>(options.momentum), static_cast<float>(options.weight_decay), options.nesterov};
+}
+
+class CudaOps : public Ops {
+ public:
+  void pack_weights(std::vector<ConvState>& convs, const StepValues& values) override {
+    const auto entries = entries_of(convs);
+    cuda::pack_weights(entries.data(), static_cast<int>(entries.size()), is_wide(convs), values.rates.data_ptr<float>(),
+                       stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  }
+
+  void update_convs(std::vector<ConvState>& convs, const StepValues& values, const UpdateOptions& options) override {
+    const auto entries = entries_of(convs);
+    cuda::update_convs(entries.data(), static_cast<int>(entries.size()), is_wide(convs), values.rates.data_ptr<float>(),
+                       update_of(options), stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  }
+
+  void update_plain(std::vector<PlainState>& states, const StepValues& values, const UpdateOptions& options) override {
+    std::vector<cuda::PlainEntry> entries;
+    for (PlainState& state : states) {
+      state.grad = state.grad.contiguous();
+      entries.push_back({state.parameter.data_ptr<float>(), state.momentum.data_ptr<float>(),
+                         state.grad.data_ptr<float>(), state.parameter.numel()});
+    }
+    cuda::update_plain(entries.data(), static_cast<int>(entries.size()), values.rates.data_ptr<float>(),
+                       update_of(options), stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  }
+
+  torch::Tensor norm(NormState& state, const torch::Tensor& given, const torch::Tensor& residual,
+                     bool training) override {
+    const auto x = in_rows(given);
+    const auto floats = [&](int64_t count) {
+      return torch::empty({count}, torch::TensorOptions(torch::kFloat32).device(x.device()));
+    };
+    state.mean = floats(x.size(1));
+    state.inverse_sd = floats(x.size(1));
+    state.scale = floats(x.size(1));
+    state.shift = floats(x.size(1));
+    const auto arguments = arguments_of(state, x);
+    if (training) {
+      cuda::norm_statistics(arguments, x.data_ptr(), scratch(x), counter(x), stream());
+    } else {
+      cuda::norm_from_running(arguments, stream());
+    }
+    auto y = empty_like_rows(x);
+    const auto other = residual.defined() ? in_rows(residual) : residual;
+    cuda::norm_apply(arguments, x.data_ptr(), other.defined() ? other.data_ptr() : nullptr, y.data_ptr(), stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return y;
+  }
+
+  NormGrads norm_backward(NormState& state, const std::vector<torch::Tensor>& dy, const torch::Tensor& given,
+                          const torch::Tensor& y, bool has_residual) override {
+    const auto x = in_rows(given);
+    const auto first = in_rows(dy[0]), second = dy.size() > 1 ? in_rows(dy[1]) : torch::Tensor();
+    const auto floats = torch::TensorOptions(torch::kFloat32).device(x.device());
+    state.gamma_grad = torch::empty({x.size(1)}, floats);
+    state.beta_grad = torch::empty({x.size(1)}, floats);
+    const auto coefficients = torch::empty({3 * x.size(1)}, floats);
+    NormGrads grads{empty_like_rows(x), has_residual ? empty_like_rows(x) : torch::Tensor()};
+    cuda::NormBackwardArguments a;
+    a.norm = arguments_of(state, x);
+    a.dy[0] = first.data_ptr();
+    a.dy[1] = second.defined() ? second.data_ptr() : nullptr;
+    a.x = x.data_ptr();
+    a.y = y.data_ptr();
+    a.dz = has_residual ? grads.residual.data_ptr() : nullptr;
+    a.dx = grads.x.data_ptr();
+    a.gamma_grad = state.gamma_grad.data_ptr<float>();
+    a.beta_grad = state.beta_grad.data_ptr<float>();
+    a.coefficients = coefficients.data_ptr<float>();
+    cuda::norm_backward(a, scratch(x), counter(x), stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return grads;
+  }
+
+  torch::Tensor global_pool(const torch::Tensor& given, int64_t channels) override {
+    const auto x = in_rows(given);
+    auto y = torch::empty({x.size(0), channels}, torch::TensorOptions(torch::kFloat32).device(x.device()));
+    cuda::global_pool(rows_of(x), x.data_ptr(), x.size(0), channels, y.data_ptr<float>(), stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return y;
+  }
+
+  torch::Tensor global_pool_backward(const torch::Tensor& dy, const torch::Tensor& x) override {
+    auto dx = empty_like_rows(x);
+    const auto grad = dy.contiguous();
+    cuda::global_pool_backward(rows_of(x), grad.data_ptr<float>(), x.size(0), dy.size(1), dx.data_ptr(), stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return dx;
+  }
+
+  torch::Tensor loss(LossState& state, const torch::Tensor& given, const torch::Tensor& labels) override {
+    const auto logits = given.contiguous();
+    auto dlogits = torch::empty_like(logits);
+    cuda::cross_entropy(logits.data_ptr<float>(), labels.data_ptr<int64_t>(), logits.size(0), logits.size(1),
+                        static_cast<float>(state.label_smoothing), dlogits.data_ptr<float>(),
+                        state.sums.data_ptr<double>(), stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return dlogits;
+  }
+
+  Sample sample(const AugmentState& state, int64_t batch, int64_t count, int64_t channels,
+                torch::ScalarType type) override {
+    const auto device = state.images.device();
+    Sample out;
+    out.images = torch::empty({count, channels, state.images.size(2), state.images.size(3)},
+                              torch::TensorOptions(type).device(device), torch::MemoryFormat::ChannelsLast);
+    out.labels = torch::empty({count}, torch::TensorOptions(torch::kInt64).device(device));
+    cuda::SampleArguments a;
+    a.images = state.images.data_ptr<uint8_t>();
+    a.labels = state.labels.data_ptr<int64_t>();
+    a.order = state.order.data_ptr<int32_t>();
+    a.clock = state.clock.data_ptr<int64_t>();
+    a.seed = state.seed;
+    a.batch = batch;
+    a.count = count;
+    a.height = state.images.size(2);
+    a.width = state.images.size(3);
+    a.channels = channels;
+    a.pad = static_cast<int>(state.pad);
+    a.flip = state.flip;
+    a.augment = state.augment;
+    a.wide = type == torch::kFloat32;
+    for (size_t c = 0; c < 3; ++c) {
+      a.multiply[c] = state.multiply[c];
+      a.add[c] = state.add[c];
+    }
+    a.out = out.images.data_ptr();
+    a.out_labels = out.labels.data_ptr<int64_t>();
+    cuda::sample(a, stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return out;
+  }
+
+  void advance(const AugmentState& state, const torch::Tensor& counter, const torch::Tensor& tables,
+               const StepValues& values) override {
+    cuda::advance(state.clock.data_ptr<int64_t>(), counter.data_ptr<int64_t>(), tables.data_ptr<float>(),
+                  tables.size(1), values.rates.data_ptr<float>(), stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  }
+
+ private:
+  static bool is_wide(const std::vector<ConvState>& convs) {
+    return convs.front().packed.scalar_type() == torch::kFloat32;
+  }
+
+  static cuda::NormArguments arguments_of(NormState& state, const torch::Tensor& x) {
+    cuda::NormArguments a;
+    a.rows = rows_of(x);
+    a.real = state.channels();
+    a.gamma = state.gamma.data_ptr<float>();
+    a.beta = state.beta.data_ptr<float>();
+    a.running_mean = state.running_mean.data_ptr<float>();
+    a.running_var = state.running_var.data_ptr<float>();
+    a.batches = state.batches.data_ptr<int64_t>();
+    a.mean = state.mean.data_ptr<float>();
+    a.inverse_sd = state.inverse_sd.data_ptr<float>();
+    a.scale = state.scale.data_ptr<float>();
+    a.shift = state.shift.data_ptr<float>();
+    a.relu = state.relu;
+    return a;
+  }
+
+  // Reductions follow each other on one stream, so they share scratch and counter; both outlive every captured graph.
+  float* scratch(const torch::Tensor& x) {
+    const int64_t floats = cuda::norm_scratch_floats(x.size(1));
+    if (!scratch_.defined() || scratch_.numel() < floats) {
+      retired_.push_back(scratch_);
+      scratch_ = torch::empty({floats}, torch::TensorOptions(torch::kFloat32).device(x.device()));
+    }
+    return scratch_.data_ptr<float>();
+  }
+  unsigned* counter(const torch::Tensor& x) {
+    if (!counter_.defined()) counter_ = torch::zeros({1}, torch::TensorOptions(torch::kInt32).device(x.device()));
+    return reinterpret_cast<unsigned*>(counter_.data_ptr<int32_t>());
+  }
+
+  torch::Tensor scratch_, counter_;
+  std::vector<torch::Tensor> retired_;  // smaller ones, which a captured graph may still write to
+};
+
+}  // namespace
+
+std::unique_ptr<Ops> cuda_ops() {
+  return std::make_unique<CudaOps>();
+}
+
+}  // namespace onetap::fused

@@ -1,0 +1,164 @@
+#include "onetap/fused/engine.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/random.h"
+#include "onetap/fused/capture.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+namespace onetap::fused {
+namespace {
+
+constexpr int64_t kTestBatch = 1000;
+
+torch::Tensor float_row(const std::vector<float>& values) {
+  return torch::tensor(at::ArrayRef<float>(values), torch::kFloat32);
+}
+
+std::shared_ptr<Ops> ops_for(torch::Device device) {
+  auto ops = device.is_cuda() ? cuda_ops() : nullptr;
+  return ops != nullptr ? std::move(ops) : reference_ops();
+}
+
+}  // namespace
+
+AugmentState resident_data(const Dataset& data, const View& view, torch::Device device) {
+  AugmentState state;
+  state.images = torch::empty({data.size(), 3, view.size, view.size}, torch::kUInt8);
+  state.labels = torch::empty({data.size()}, torch::kInt64);
+  auto* bytes = state.images.data_ptr<uint8_t>();
+  auto* labels = state.labels.data_ptr<int64_t>();
+  Image image;
+  for (int64_t i = 0; i < data.size(); ++i) {
+    data.read(i, image);
+    if (static_cast<int64_t>(image.pixels.size()) != view.floats()) {
+      fail_data("[fused] {}: expected 3x{}x{}, got {}x{}x{}", data.describe(i), view.size, view.size, image.channels,
+                image.height, image.width);
+    }
+    std::copy(image.pixels.begin(), image.pixels.end(), bytes + i * view.floats());
+    labels[i] = data.label(i);
+  }
+  state.images = state.images.to(device);
+  state.labels = state.labels.to(device);
+  state.order = torch::arange(data.size(), torch::kInt32).to(device);
+  state.clock = torch::zeros({2}, torch::TensorOptions(torch::kInt64).device(device));
+  for (size_t c = 0; c < 3; ++c) {
+    const Scale scale = scale_of(view.normalisation, c);
+    state.multiply.push_back(scale.multiply);
+    state.add.push_back(scale.add);
+  }
+  return state;
+}
+
+std::string engine_obstacle(const Graph& graph, const DataSource& source, const EngineOptions& options) {
+  const std::string obstacle = make_plan(graph).obstacle;
+  if (!obstacle.empty()) return obstacle;
+  if (source.image_size != options.view.size) return "images are not all of the network's size";
+  if (options.augment.kind == Augment::kResizedCrop) return "resized-crop augmentation needs the CPU";
+  return "";
+}
+
+Engine::Engine(nn::GraphModule module, const nn::NamedTensors& momenta, const DataSource& source,
+               const EngineOptions& options)
+    : options_(options),
+      ops_(ops_for(options.device)),
+      module_(std::move(module)),
+      momenta_(momenta),
+      network_(module_, momenta, {options.type, options.device.is_cuda()}, ops_),
+      train_(resident_data(*source.train, options.view, options.device)),
+      test_(resident_data(*source.test, options.view, options.device)) {
+  train_.seed = options.seed;
+  train_.augment = options.augment.kind == Augment::kPadCrop;
+  train_.pad = options.augment.pad;
+  train_.flip = options.augment.flip;
+  const auto on_device = torch::TensorOptions().device(options.device);
+  tables_ = torch::stack({float_row(options.learning_rates), float_row(options.temperatures)}).to(options.device);
+  counter_ = torch::zeros({1}, on_device.dtype(torch::kInt64));
+  values_.rates = torch::zeros({2}, on_device.dtype(torch::kFloat32));
+  loss_.sums = torch::zeros({2}, on_device.dtype(torch::kFloat64));
+  loss_.label_smoothing = options.label_smoothing;
+}
+
+Engine::~Engine() = default;
+
+void Engine::start_epoch(int64_t epoch, int64_t first, int64_t steps_done) {
+  const auto size = static_cast<uint32_t>(train_.images.size(0));
+  const auto order = permutation(size, Random(options_.seed, Purpose::kShuffle, static_cast<uint32_t>(epoch)));
+  auto host = torch::empty({static_cast<int64_t>(size)}, torch::kInt32);
+  std::copy(order.begin(), order.end(), host.data_ptr<int32_t>());
+  train_.order.copy_(host);
+  train_.clock.copy_(torch::tensor({first, epoch}, torch::kInt64));
+  counter_.fill_(steps_done);
+  values_.rates.copy_(tables_.select(1, steps_done));
+  at_ = first;
+}
+
+void Engine::step(int64_t count) {
+  const Sample sample = ops_->sample(train_, options_.batch_size, count, network_.input_channels(), options_.type);
+  network_.pack(values_);
+  const auto logits = network_.forward(sample.images);
+  network_.backward(ops_->loss(loss_, logits, sample.labels));
+  network_.update(values_, options_.update);
+  ops_->advance(train_, counter_, tables_, values_);
+}
+
+std::function<void()> Engine::captured(int64_t count) {
+  // Warming up and capturing must leave no trace in what is trained.
+  nn::NamedTensors all = nn::state_of(*module_);
+  all.insert(all.end(), momenta_.begin(), momenta_.end());
+  for (const auto& tensor : {train_.clock, counter_, values_.rates, loss_.sums}) all.emplace_back("", tensor);
+  std::vector<torch::Tensor> before;
+  for (const auto& [name, tensor] : all) before.push_back(tensor.detach().clone());
+  auto graph = capture_graph([this, count] { step(count); });
+  const torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < all.size(); ++i) all[i].second.detach().copy_(before[i]);
+  return graph;
+}
+
+void Engine::replay(int64_t count) {
+  if (!options_.device.is_cuda() || !options_.capture) return step(count);
+  auto& graph = graphs_[count];
+  if (!graph) graph = captured(count);
+  graph();
+}
+
+void Engine::run(int64_t steps) {
+  const int64_t images = train_.images.size(0);
+  for (int64_t i = 0; i < steps; ++i, ++at_) {
+    const int64_t count = std::min(options_.batch_size, images - at_ * options_.batch_size);
+    replay(count);
+    images_ += count;
+  }
+}
+
+Engine::Sums Engine::take_sums() {
+  const auto host = loss_.sums.cpu();
+  Sums sums{host[0].item<double>(), static_cast<int64_t>(host[1].item<double>()), images_};
+  loss_.sums.zero_();
+  images_ = 0;
+  return sums;
+}
+
+std::optional<Engine::Sums> Engine::test(const std::function<bool(int64_t)>& progress) {
+  LossState loss;
+  loss.sums = torch::zeros_like(loss_.sums);
+  network_.pack_for_inference();
+  const int64_t images = test_.images.size(0);
+  Sums sums;
+  for (int64_t i = 0; i * kTestBatch < images; ++i) {
+    const int64_t count = std::min(kTestBatch, images - i * kTestBatch);
+    test_.clock[0] = i;
+    const Sample sample = ops_->sample(test_, kTestBatch, count, network_.input_channels(), options_.type);
+    ops_->loss(loss, network_.infer(sample.images), sample.labels);
+    sums.images += count;
+    if (progress && !progress(sums.images)) return std::nullopt;
+  }
+  const auto host = loss.sums.cpu();
+  sums.loss = host[0].item<double>();
+  sums.right = static_cast<int64_t>(host[1].item<double>());
+  return sums;
+}
+
+}  // namespace onetap::fused

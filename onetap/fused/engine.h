@@ -1,0 +1,79 @@
+// Training by fused steps: the data on the device, and on a GPU every step one replay of a captured graph.
+#pragma once
+
+#include "onetap/data/dataset.h"
+#include "onetap/data/transform.h"
+#include "onetap/fused/network.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace onetap::fused {
+
+struct EngineOptions {
+  torch::Device device = torch::kCPU;
+  torch::ScalarType type = torch::kFloat32;  // of activations; bfloat16 also pads channels
+  bool capture = true;                       // CUDA: steps as captured graphs
+  int64_t batch_size = 128;
+  uint64_t seed = 0;
+  View view;
+  AugmentOptions augment;
+  double label_smoothing = 0;
+  UpdateOptions update;
+  std::vector<float> learning_rates, temperatures;  // of every step of the run, and one more
+};
+
+// All images of a set as bytes on the device, in order. kData unless they are of the view's size.
+AugmentState resident_data(const Dataset& data, const View& view, torch::Device device);
+
+// Why a run cannot be done by the engine; empty: it can.
+std::string engine_obstacle(const Graph& graph, const DataSource& source, const EngineOptions& options);
+
+class Engine {
+ public:
+  // `module` is on the device; `momenta` are its optimiser's, named as the parameters are.
+  Engine(nn::GraphModule module, const nn::NamedTensors& momenta, const DataSource& source,
+         const EngineOptions& options);
+  ~Engine();
+
+  // Places the run before step `first` of an epoch, `steps_done` steps after its start.
+  void start_epoch(int64_t epoch, int64_t first, int64_t steps_done);
+  // So many steps of the epoch. Returns when they are under way.
+  void run(int64_t steps);
+
+  struct Sums {
+    double loss = 0;  // over images
+    int64_t right = 0;
+    int64_t images = 0;
+  };
+  // Of all steps since the last call; waits for them.
+  Sums take_sums();
+
+  // Over the test set, by running statistics and in the module's present mode. `progress` as in evaluate().
+  int64_t test_images() const { return test_.images.size(0); }
+  std::optional<Sums> test(const std::function<bool(int64_t)>& progress = {});
+
+ private:
+  void step(int64_t count);
+  void replay(int64_t count);
+  std::function<void()> captured(int64_t count);
+
+  EngineOptions options_;
+  std::shared_ptr<Ops> ops_;
+  nn::GraphModule module_;
+  nn::NamedTensors momenta_;
+  Network network_;
+  AugmentState train_, test_;
+  StepValues values_;
+  torch::Tensor tables_, counter_;
+  LossState loss_;
+  int64_t at_ = 0;                                   // step of the epoch
+  int64_t images_ = 0;                               // since the last take_sums()
+  std::map<int64_t, std::function<void()>> graphs_;  // by the images of a step
+};
+
+}  // namespace onetap::fused

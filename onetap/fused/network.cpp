@@ -1,0 +1,216 @@
+#include "onetap/fused/network.h"
+
+#include "onetap/base/fail.h"
+
+#include <unordered_map>
+
+namespace onetap::fused {
+namespace {
+
+using Kind = Step::Kind;
+
+// at:: wants one number per spatial dimension.
+std::vector<int64_t> pair(const Extent2& extent) {
+  return {extent.h, extent.w};
+}
+
+torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& weight, const Node& node) {
+  return at::convolution(x, weight, {}, pair(node.stride), pair(node.padding), pair(node.dilation), false, {0, 0}, 1);
+}
+
+std::unordered_map<std::string, torch::Tensor> by_name(const nn::NamedTensors& tensors) {
+  return {tensors.begin(), tensors.end()};
+}
+
+}  // namespace
+
+int64_t padded_channels(int64_t channels) {
+  const auto up = [&](int64_t multiple) { return (channels + multiple - 1) / multiple * multiple; };
+  if (channels <= 8) return 8;
+  // Multiples of 32 have the fastest kernels, unless that is much more to compute.
+  if (up(32) * 5 <= channels * 6) return up(32);
+  return up(16) * 5 <= channels * 6 ? up(16) : up(8);
+}
+
+Network::Network(nn::GraphModule module, const nn::NamedTensors& given_momenta, const NetworkOptions& options,
+                 std::shared_ptr<Ops> ops)
+    : module_(std::move(module)), options_(options), ops_(std::move(ops)), plan_(make_plan(module_->graph())) {
+  if (!plan_.obstacle.empty()) fail_usage("[fused] this network has no fused form: {}", plan_.obstacle);
+  const auto tensors = by_name(nn::state_of(*module_));
+  const auto momenta = by_name(given_momenta);
+  const auto tensor = [&](const std::string& name) { return tensors.at(name).detach(); };
+  const auto momentum = [&](const std::string& name) { return momenta.at(name); };
+  for (const Step& step : plan_.steps) {
+    const std::string& name = step.node->name;
+    switch (step.kind) {
+      case Kind::kConv:
+        state_of_.push_back(convs_.size());
+        add_conv(step, tensor, momentum);
+        break;
+      case Kind::kNorm: {
+        state_of_.push_back(norms_.size());
+        NormState norm;
+        norm.gamma = tensor(name + ".weight");
+        norm.beta = tensor(name + ".bias");
+        norm.running_mean = tensor(name + ".running_mean");
+        norm.running_var = tensor(name + ".running_var");
+        norm.batches = tensor(name + ".num_batches_tracked");
+        norm.relu = step.relu;
+        plain_.push_back({norm.gamma, momentum(name + ".weight"), {}});
+        plain_.push_back({norm.beta, momentum(name + ".bias"), {}});
+        norms_.push_back(std::move(norm));
+        break;
+      }
+      case Kind::kLinear:
+        state_of_.push_back(plain_.size());
+        plain_.push_back({tensor(name + ".weight"), momentum(name + ".weight"), {}});
+        if (step.node->bias) plain_.push_back({tensor(name + ".bias"), momentum(name + ".bias"), {}});
+        break;
+      default:
+        state_of_.push_back(0);
+        break;
+    }
+  }
+}
+
+void Network::add_conv(const Step& step, const std::function<torch::Tensor(const std::string&)>& tensor,
+                       const std::function<torch::Tensor(const std::string&)>& momentum) {
+  const Node& node = *step.node;
+  ConvState conv;
+  conv.weight = tensor(node.name + ".weight");
+  conv.weight_momentum = momentum(node.name + ".weight");
+  if (node.is_sal()) {
+    conv.attention = tensor(node.name + ".attention");
+    conv.attention_momentum = momentum(node.name + ".attention");
+    conv.share = node.method.share;
+  }
+  conv.packed = torch::zeros({pad(conv.outputs()), pad(conv.inputs()), node.kernel.h, node.kernel.w},
+                             conv.weight.options().dtype(options_.type))
+                    .contiguous(torch::MemoryFormat::ChannelsLast);
+  convs_.push_back(std::move(conv));
+}
+
+void Network::pack_for_inference() {
+  const torch::NoGradGuard no_grad;
+  std::unordered_map<std::string, std::shared_ptr<nn::ShiftAttentionConvBase>> sal;
+  for (const auto& layer : module_->sal_layers()) sal[layer.name] = layer.layer;
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    if (plan_.steps[i].kind != Kind::kConv) continue;
+    ConvState& conv = convs_[state_of_[i]];
+    const auto found = sal.find(plan_.steps[i].node->name);
+    const auto weight = found == sal.end() ? conv.weight : found->second->masked_weight();
+    conv.packed.narrow(0, 0, conv.outputs()).narrow(1, 0, conv.inputs()).copy_(weight);
+  }
+}
+
+torch::Tensor Network::run(const torch::Tensor& images, bool training) {
+  const torch::NoGradGuard no_grad;
+  values_.assign(static_cast<size_t>(plan_.values), {});
+  extras_.assign(static_cast<size_t>(plan_.values), {});
+  const auto value = [&](int index) -> torch::Tensor& { return values_[static_cast<size_t>(index)]; };
+  value(0) = images;
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    const Step& step = plan_.steps[i];
+    const torch::Tensor& x = value(step.input);
+    torch::Tensor& y = value(step.output);
+    switch (step.kind) {
+      case Kind::kConv:
+        y = convolve(x, convs_[state_of_[i]].packed, *step.node);
+        break;
+      case Kind::kNorm:
+        y = ops_->norm(norms_[state_of_[i]], x, step.residual >= 0 ? value(step.residual) : torch::Tensor(), training);
+        if (!training) value(step.input).reset();
+        break;
+      case Kind::kMaxPool:
+        std::tie(y, extras_[static_cast<size_t>(step.output)]) =
+            at::max_pool2d_with_indices(x, pair(step.node->kernel), pair(step.node->stride), pair(step.node->padding));
+        break;
+      case Kind::kGlobalPool:
+        y = ops_->global_pool(x, step.node->shape[0]);
+        break;
+      case Kind::kLinear: {
+        const size_t first = state_of_[i];
+        y = at::linear(x, plain_[first].parameter, step.node->bias ? plain_[first + 1].parameter : torch::Tensor());
+        break;
+      }
+    }
+  }
+  const auto result = value(plan_.result);
+  if (!training) values_.clear();
+  return result;
+}
+
+void Network::backward(const torch::Tensor& dlogits, const std::function<void(size_t)>& done) {
+  const torch::NoGradGuard no_grad;
+  std::vector<std::vector<torch::Tensor>> grads(static_cast<size_t>(plan_.values));
+  const auto parts = [&](int index) -> std::vector<torch::Tensor>& { return grads[static_cast<size_t>(index)]; };
+  const auto total = [&](int index) {
+    auto& list = parts(index);
+    torch::Tensor sum = list.at(0);
+    for (size_t i = 1; i < list.size(); ++i) sum = sum + list[i];
+    list.clear();
+    return sum;
+  };
+  parts(plan_.result).push_back(dlogits);
+  size_t next_plain = plain_.size();
+  for (size_t i = plan_.steps.size(); i-- > 0;) {
+    const Step& step = plan_.steps[i];
+    const torch::Tensor x = values_[static_cast<size_t>(step.input)];
+    switch (step.kind) {
+      case Kind::kLinear: {
+        const auto dy = total(step.output);
+        const size_t first = state_of_[i];
+        next_plain = first;
+        plain_[first].grad = dy.t().mm(x);
+        if (step.node->bias) plain_[first + 1].grad = dy.sum(0);
+        parts(step.input).push_back(dy.mm(plain_[first].parameter));
+        break;
+      }
+      case Kind::kGlobalPool:
+        parts(step.input).push_back(ops_->global_pool_backward(total(step.output), x));
+        break;
+      case Kind::kMaxPool:
+        parts(step.input)
+            .push_back(at::max_pool2d_with_indices_backward(total(step.output), x, pair(step.node->kernel),
+                                                            pair(step.node->stride), pair(step.node->padding), {1, 1},
+                                                            false, extras_[static_cast<size_t>(step.output)]));
+        break;
+      case Kind::kNorm: {
+        NormState& norm = norms_[state_of_[i]];
+        auto dy = std::move(parts(step.output));
+        while (dy.size() > 2) {
+          dy[dy.size() - 2] = dy[dy.size() - 2] + dy.back();
+          dy.pop_back();
+        }
+        auto result = ops_->norm_backward(norm, dy, x, values_[static_cast<size_t>(step.output)], step.residual >= 0);
+        if (step.residual >= 0) parts(step.residual).push_back(std::move(result.residual));
+        parts(step.input).push_back(std::move(result.x));
+        next_plain -= 2;
+        plain_[next_plain].grad = norm.gamma_grad;
+        plain_[next_plain + 1].grad = norm.beta_grad;
+        break;
+      }
+      case Kind::kConv: {
+        ConvState& conv = convs_[state_of_[i]];
+        const Node& node = *step.node;
+        const bool inner = step.input != 0;  // nobody asks for the image's gradient
+        auto result =
+            at::convolution_backward(total(step.output), x, conv.packed, at::OptionalIntArrayRef(), pair(node.stride),
+                                     pair(node.padding), pair(node.dilation), false, {0, 0}, 1, {inner, true, false});
+        if (inner) parts(step.input).push_back(std::get<0>(result));
+        conv.grad = std::get<1>(result).contiguous(torch::MemoryFormat::ChannelsLast);
+        if (done) done(state_of_[i]);
+        break;
+      }
+    }
+    values_[static_cast<size_t>(step.output)].reset();
+  }
+  values_.clear();
+}
+
+void Network::update(const StepValues& values, const UpdateOptions& options) {
+  ops_->update_convs(convs_, values, options);
+  ops_->update_plain(plain_, values, options);
+}
+
+}  // namespace onetap::fused

@@ -1,0 +1,69 @@
+// A network that trains without autograd: forward, backward and update of a fixed list of fused steps.
+//
+// It works on the parameters and running statistics of a GraphModule and on the momenta of its optimiser themselves, so
+// checkpoints, tests and freezing see what it did.
+#pragma once
+
+#include "onetap/fused/ops.h"
+#include "onetap/fused/plan.h"
+#include "onetap/nn/graph_module.h"
+#include "onetap/nn/tensor_file.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace onetap::fused {
+
+struct NetworkOptions {
+  torch::ScalarType type = torch::kFloat32;  // of activations and packed weights
+  bool pad_channels = false;                 // to what tensor cores like
+};
+
+// Channels rounded up to a number for which matrix units have fast kernels.
+int64_t padded_channels(int64_t channels);
+
+class Network {
+ public:
+  // The module's graph must have a plan; `momenta` are named as the parameters are.
+  Network(nn::GraphModule module, const nn::NamedTensors& momenta, const NetworkOptions& options,
+          std::shared_ptr<Ops> ops);
+
+  int64_t input_channels() const { return pad(3); }
+  torch::ScalarType type() const { return options_.type; }
+
+  // Weights for the next forward pass.
+  void pack(const StepValues& values) { ops_->pack_weights(convs_, values); }
+  // Weights as the module's present mode has them, for infer().
+  void pack_for_inference();
+
+  // Logits in 32 bits.
+  torch::Tensor forward(const torch::Tensor& images) { return run(images, true); }
+  torch::Tensor infer(const torch::Tensor& images) { return run(images, false); }
+  // After forward(): the gradients of every parameter. `done(i)`, if given, is called when the gradients of convolution
+  // i are there.
+  void backward(const torch::Tensor& dlogits, const std::function<void(size_t)>& done = {});
+  void update(const StepValues& values, const UpdateOptions& options);
+
+  std::vector<ConvState>& convs() { return convs_; }
+  std::vector<PlainState>& plain() { return plain_; }
+
+ private:
+  int64_t pad(int64_t channels) const { return options_.pad_channels ? padded_channels(channels) : channels; }
+  torch::Tensor run(const torch::Tensor& images, bool training);
+  void add_conv(const Step& step, const std::function<torch::Tensor(const std::string&)>& tensor,
+                const std::function<torch::Tensor(const std::string&)>& momentum);
+
+  nn::GraphModule module_;
+  NetworkOptions options_;
+  std::shared_ptr<Ops> ops_;
+  Plan plan_;
+  std::vector<ConvState> convs_;
+  std::vector<NormState> norms_;
+  std::vector<PlainState> plain_;
+  std::vector<size_t> state_of_;                // of each step, in its own list
+  std::vector<torch::Tensor> values_, extras_;  // of the pass under way
+};
+
+}  // namespace onetap::fused

@@ -1,0 +1,139 @@
+#include "onetap/fused/plan.h"
+
+#include "onetap/graph/op.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+namespace onetap::fused {
+namespace {
+
+// Kernel areas that the kernels for weights are compiled for.
+bool is_known_area(int64_t area) {
+  return area == 1 || area == 9 || area == 25;
+}
+
+class Planner {
+ public:
+  explicit Planner(const Graph& graph) : graph_(graph) {
+    for (const Node& node : graph.nodes()) {
+      for (const std::string& input : node.inputs) ++uses_[input];
+    }
+    ++uses_[graph.output()];
+  }
+
+  Plan plan() {
+    for (const Node& node : graph_.nodes()) {
+      place(node);
+      if (!plan_.obstacle.empty()) return std::move(plan_);
+    }
+    const auto result = value_.find(graph_.output());
+    if (result == value_.end() || plan_.steps.empty() || plan_.steps.back().kind != Step::Kind::kLinear ||
+        plan_.steps.back().output != result->second) {
+      plan_.obstacle = "it does not end with a linear layer";
+    } else {
+      plan_.result = result->second;
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  void obstacle(const Node& node, const std::string& what) {
+    plan_.obstacle = fmt::format("{} ({}): {}", node.name, op_info(node.op).name, what);
+  }
+
+  Step& add(Step::Kind kind, const Node& node) {
+    Step step;
+    step.kind = kind;
+    step.node = &node;
+    step.input = value_.at(node.inputs[0]);
+    step.output = plan_.values++;
+    value_[node.name] = step.output;
+    plan_.steps.push_back(step);
+    return plan_.steps.back();
+  }
+
+  // The norm that made this value, if nobody else uses it and nothing but its own ReLU would come between.
+  Step* open_norm(const std::string& name) {
+    if (uses_.at(name) != 1) return nullptr;
+    for (Step& step : plan_.steps) {
+      if (step.output == value_.at(name) && step.kind == Step::Kind::kNorm && !step.relu) return &step;
+    }
+    return nullptr;
+  }
+
+  void place(const Node& node) {
+    switch (node.op) {
+      case Op::kInput:
+        value_[node.name] = 0;
+        break;
+      case Op::kConv:
+        if (node.bias) return obstacle(node, "has a bias");
+        if (node.groups != 1) return obstacle(node, "has groups");
+        if (node.is_sal() && node.method.taps != 1) return obstacle(node, "keeps more than one tap");
+        if (!is_known_area(node.kernel.area())) return obstacle(node, "has an unusual kernel");
+        add(Step::Kind::kConv, node);
+        break;
+      case Op::kBatchNorm:
+        if (graph_.source(node).op != Op::kConv) return obstacle(node, "does not follow a convolution");
+        add(Step::Kind::kNorm, node);
+        break;
+      case Op::kAdd:
+        place_add(node);
+        break;
+      case Op::kRelu:
+        if (Step* norm = open_norm(node.inputs[0])) {
+          norm->relu = true;
+          value_[node.name] = norm->output;
+        } else {
+          obstacle(node, "does not follow a batch norm of its own");
+        }
+        break;
+      case Op::kMaxPool:
+        add(Step::Kind::kMaxPool, node);
+        break;
+      case Op::kGlobalAvgPool:
+        add(Step::Kind::kGlobalPool, node);
+        break;
+      case Op::kFlatten:
+        if (graph_.source(node).shape.size() != 1) return obstacle(node, "does not follow a global pool");
+        value_[node.name] = value_.at(node.inputs[0]);
+        break;
+      case Op::kLinear:
+        if (graph_.source(node).shape.size() != 1) return obstacle(node, "does not follow a global pool");
+        add(Step::Kind::kLinear, node);
+        break;
+      default:
+        obstacle(node, "has no fused form");
+    }
+  }
+
+  void place_add(const Node& node) {
+    if (node.inputs.size() != 2) return obstacle(node, "sums more than two");
+    // The later norm takes the other value in.
+    Step* norms[2] = {open_norm(node.inputs[0]), open_norm(node.inputs[1])};
+    for (Step*& norm : norms) {
+      if (norm != nullptr && norm->residual >= 0) norm = nullptr;
+    }
+    const int taker = norms[0] != nullptr && (norms[1] == nullptr || norms[0] > norms[1]) ? 0 : 1;
+    if (norms[taker] == nullptr) return obstacle(node, "has no batch norm of its own");
+    const int other = value_.at(node.inputs[static_cast<size_t>(1 - taker)]);
+    if (other > norms[taker]->output) return obstacle(node, "sums what is made after its batch norm");
+    norms[taker]->residual = other;
+    value_[node.name] = norms[taker]->output;
+  }
+
+  const Graph& graph_;
+  Plan plan_;
+  std::unordered_map<std::string, int> value_;
+  std::unordered_map<std::string, int> uses_;
+};
+
+}  // namespace
+
+Plan make_plan(const Graph& graph) {
+  return Planner(graph).plan();
+}
+
+}  // namespace onetap::fused

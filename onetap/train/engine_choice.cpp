@@ -1,0 +1,61 @@
+#include "onetap/train/engine_choice.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/train/resolve.h"
+
+namespace onetap {
+namespace {
+
+fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, const DataSource& source,
+                                    const Schedule& schedule, torch::Device device) {
+  fused::EngineOptions options;
+  options.device = device;
+  options.type = resolved_precision(recipe, device) == "bf16" ? torch::kBFloat16 : torch::kFloat32;
+  options.capture = recipe.cuda_graph;
+  options.batch_size = recipe.batch_size;
+  options.seed = recipe.seed;
+  options.view = recipe_view(graph, source);
+  options.augment = recipe_augment(recipe);
+  options.label_smoothing = recipe.label_smoothing;
+  options.update = {recipe.momentum, recipe.nesterov, recipe.weight_decay};
+  for (int64_t step = 0; step <= schedule.total_steps(); ++step) {
+    options.learning_rates.push_back(static_cast<float>(schedule.learning_rate(step)));
+    options.temperatures.push_back(static_cast<float>(schedule.temperature(step)));
+  }
+  return options;
+}
+
+}  // namespace
+
+std::string resolved_precision(const Recipe& recipe, torch::Device device) {
+  if (recipe.precision != "auto") return recipe.precision;
+  return device.is_cuda() ? "bf16" : "fp32";
+}
+
+std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& graph, const DataSource& source,
+                                             const Schedule& schedule, const nn::GraphModule& module, const Sgd& sgd,
+                                             const std::function<void(const std::string&)>& notice) {
+  const torch::Device device = parse_device(recipe.device);
+  const bool insists = recipe.engine == "fused";
+  if (recipe.engine == "plain" || (!insists && (!device.is_cuda() || fused::cuda_ops() == nullptr))) return nullptr;
+  allow_tf32(resolved_precision(recipe, device) == "tf32");
+  const auto options = engine_options(recipe, graph, source, schedule, device);
+  const std::string obstacle = fused::engine_obstacle(graph, source, options);
+  if (obstacle.empty()) return std::make_unique<fused::Engine>(module, sgd.state(), source, options);
+  if (insists) fail_usage("[train] no fused steps for this run: {}", obstacle);
+  if (notice) notice("plain steps, for this run has no fused form: " + obstacle);
+  return nullptr;
+}
+
+PrecisionScope::PrecisionScope(const Recipe& recipe, torch::Device device) {
+  const std::string precision = resolved_precision(recipe, device);
+  allow_tf32(precision == "tf32");
+  autocast_ = precision == "bf16" && device.is_cuda();
+  if (autocast_) begin_autocast(torch::kBFloat16);
+}
+
+PrecisionScope::~PrecisionScope() {
+  if (autocast_) end_autocast();
+}
+
+}  // namespace onetap

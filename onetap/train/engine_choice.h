@@ -1,0 +1,36 @@
+// How the steps of a run are computed: by LibTorch's autograd or by the fused engine, and in which precision.
+#pragma once
+
+#include "onetap/fused/engine.h"
+#include "onetap/recipe/schedule.h"
+#include "onetap/train/sgd.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace onetap {
+
+// The engine, or null where the recipe asks for plain steps or where `auto` finds that the run has no fused form (and
+// says so). kUsage if the recipe insists on an engine that cannot do the run.
+std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& graph, const DataSource& source,
+                                             const Schedule& schedule, const nn::GraphModule& module, const Sgd& sgd,
+                                             const std::function<void(const std::string&)>& notice);
+
+// "auto" made plain: what activations are computed in on this device.
+std::string resolved_precision(const Recipe& recipe, torch::Device device);
+
+// LibTorch's own ops in the recipe's precision while it lives, for one forward pass: TF32 allowed or not, bfloat16 by
+// autocast. Weights are cast once in it, and forgotten after it.
+class PrecisionScope {
+ public:
+  PrecisionScope(const Recipe& recipe, torch::Device device);
+  PrecisionScope(const PrecisionScope&) = delete;
+  PrecisionScope& operator=(const PrecisionScope&) = delete;
+  ~PrecisionScope();
+
+ private:
+  bool autocast_ = false;
+};
+
+}  // namespace onetap

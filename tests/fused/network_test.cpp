@@ -1,0 +1,117 @@
+// The fused step against LibTorch's autograd, step by step.
+#include "onetap/fused/network.h"
+
+#include "onetap/train/sgd.h"
+#include "tests/fused/networks.h"
+
+namespace onetap::fused {
+namespace {
+
+struct Case {
+  std::string name;
+  std::string arch = "resnet8";
+  int64_t width = 5;
+  std::optional<Method> method;
+  bool pad = false;
+  bool nesterov = false;
+  torch::Device device = torch::kCPU;
+};
+
+class FusedNetwork : public ::testing::TestWithParam<Case> {};
+
+std::shared_ptr<Ops> ops_of(torch::Device device) {
+  auto ops = device.is_cuda() ? cuda_ops() : reference_ops();
+  return ops;
+}
+
+// The largest difference of a tensor's values, in units of its largest one.
+double relative(const torch::Tensor& a, const torch::Tensor& b) {
+  const double scale = std::max(1e-3, b.abs().max().item<double>());
+  return (a - b).abs().max().item<double>() / scale;
+}
+
+TEST_P(FusedNetwork, StepsAsAutogradDoes) {
+  const Case& c = GetParam();
+  if (c.device.is_cuda() && (!torch::cuda::is_available() || cuda_ops() == nullptr)) GTEST_SKIP() << "skipped: no GPU";
+  allow_tf32(false);
+  const Graph graph = testing::small_network(c.arch, c.width, c.method);
+  torch::manual_seed(3);
+  nn::GraphModule plain(graph), fused_module(graph);
+  nn::load_tensors(SafetensorsFile::parse(nn::tensor_bytes(nn::state_of(*plain)), "test"), nn::state_of(*fused_module),
+                   "test");
+  plain->to(c.device);
+  fused_module->to(c.device);
+  const SgdOptions sgd_options{0.9, c.nesterov, 1e-3};
+  Sgd plain_sgd(*plain, sgd_options), fused_sgd(*fused_module, sgd_options);
+  Network network(fused_module, fused_sgd.state(), {torch::kFloat32, c.pad}, ops_of(c.device));
+  StepValues values;
+  LossState loss;
+  loss.sums = torch::zeros({2}, torch::TensorOptions(torch::kFloat64).device(c.device));
+  loss.label_smoothing = 0.1;
+  double expected_loss = 0;
+  const double rate = 0.05;
+  for (int step = 0; step < 4; ++step) {
+    const double temperature = 3.0 / (step + 1);
+    const auto images = torch::randn({6, 3, 8, 8}).to(c.device);
+    const auto labels = torch::randint(0, 5, {6}, torch::kInt64).to(c.device);
+
+    plain->train();
+    plain->set_temperature(temperature);
+    plain_sgd.zero_grad();
+    const auto plain_loss = torch::nn::functional::cross_entropy(
+        plain->forward(images), labels, torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(0.1));
+    plain_loss.backward();
+    plain_sgd.step(rate);
+    expected_loss += plain_loss.item<double>() * 6;
+
+    values.rates = torch::tensor({rate, temperature}, torch::kFloat32).to(c.device);
+    const auto padded = torch::constant_pad_nd(images, {0, 0, 0, 0, 0, network.input_channels() - 3}, 0)
+                            .contiguous(torch::MemoryFormat::ChannelsLast);
+    network.pack(values);
+    network.backward(ops_of(c.device)->loss(loss, network.forward(padded), labels));
+    network.update(values, {0.9, c.nesterov, 1e-3});
+  }
+  EXPECT_NEAR(loss.sums[0].item<double>(), expected_loss, 1e-4 * expected_loss);
+  const auto expected = nn::state_of(*plain), got = nn::state_of(*fused_module);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_LT(relative(got[i].second.detach().to(torch::kFloat64), expected[i].second.detach().to(torch::kFloat64)),
+              1e-4)
+        << expected[i].first;
+  }
+
+  // And in a test: running statistics, hard taps.
+  const torch::NoGradGuard no_grad;
+  const auto images = torch::randn({6, 3, 8, 8}).to(c.device);
+  plain->eval();
+  const nn::ModeGuard plain_hard(plain, nn::AttentionMode::kHard), fused_hard(fused_module, nn::AttentionMode::kHard);
+  network.pack_for_inference();
+  const auto padded = torch::constant_pad_nd(images, {0, 0, 0, 0, 0, network.input_channels() - 3}, 0)
+                          .contiguous(torch::MemoryFormat::ChannelsLast);
+  EXPECT_LT(relative(network.infer(padded), plain->forward(images)), 1e-3);
+}
+
+std::vector<Case> cases() {
+  Method share1, share2;
+  share1.kind = share2.kind = Method::Kind::kSal;
+  share2.share = 2;
+  std::vector<Case> all = {{"dense", "resnet8", 5, std::nullopt, false, false},
+                           {"sal", "resnet8", 5, share1, false, false},
+                           {"sal_padded", "resnet8", 5, share1, true, false},
+                           {"sal_share2_nesterov", "resnet8", 6, share2, true, true},
+                           {"deep", "resnet20", 4, share1, true, false}};
+  const size_t count = all.size();
+  for (size_t i = 0; i < count; ++i) {
+    Case c = all[i];
+    c.name += "_cuda";
+    c.device = torch::kCUDA;
+    c.pad = true;
+    all.push_back(c);
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FusedNetwork, ::testing::ValuesIn(cases()),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace onetap::fused

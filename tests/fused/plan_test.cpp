@@ -1,0 +1,52 @@
+#include "onetap/fused/plan.h"
+
+#include "onetap/graph/text.h"
+#include "onetap/graph/zoo/zoo.h"
+#include "tests/fused/networks.h"
+
+#include <algorithm>
+
+namespace onetap::fused {
+namespace {
+
+int64_t count(const Plan& plan, Step::Kind kind) {
+  return std::count_if(plan.steps.begin(), plan.steps.end(), [&](const Step& step) { return step.kind == kind; });
+}
+
+TEST(FusedPlan, TakesSumsAndRelusIntoNorms) {
+  const Graph graph = testing::small_network("resnet20", 4, {});
+  const Plan plan = make_plan(graph);
+  ASSERT_EQ(plan.obstacle, "");
+  EXPECT_EQ(count(plan, Step::Kind::kConv), 21);
+  EXPECT_EQ(count(plan, Step::Kind::kNorm), 21);
+  EXPECT_EQ(count(plan, Step::Kind::kGlobalPool), 1);
+  EXPECT_EQ(count(plan, Step::Kind::kLinear), 1);
+  int64_t residuals = 0, relus = 0;
+  for (const Step& step : plan.steps) {
+    EXPECT_LT(step.input, step.output);
+    EXPECT_LT(step.residual, step.output);
+    residuals += step.residual >= 0;
+    relus += step.relu;
+  }
+  EXPECT_EQ(residuals, 9);  // one per block
+  EXPECT_EQ(relus, 19);     // of 21 norms, the shortcuts' two sums have theirs after the sum
+  EXPECT_EQ(plan.result, plan.steps.back().output);
+}
+
+TEST(FusedPlan, SaysWhatHasNoFusedForm) {
+  const auto obstacle = [](const std::string& body) {
+    const Graph graph = parse_network("onetap-net 1\nnetwork test\nx = input 3x8x8\n" + body +
+                                      "p = gap r\nf = linear p out=2\noutput f\n");
+    return make_plan(graph).obstacle;
+  };
+  EXPECT_EQ(obstacle("c = conv x out=4 kernel=3 pad=1\nb = bn c\nr = relu b\n"), "");
+  const auto expect_part = [&](const std::string& body, const std::string& part) {
+    EXPECT_NE(obstacle(body).find(part), std::string::npos) << obstacle(body);
+  };
+  expect_part("c = conv x out=4 kernel=3 pad=1 bias=1\nb = bn c\nr = relu b\n", "bias");
+  expect_part("c = conv x out=4 kernel=3 pad=1\nr = relu c\n", "r (relu)");
+  expect_part("c = conv x out=4 kernel=7 pad=3\nb = bn c\nr = relu b\n", "kernel");
+}
+
+}  // namespace
+}  // namespace onetap::fused
