@@ -71,6 +71,10 @@ if(ONETAP_BUILD_TESTS AND NOT ONETAP_STATIC)
 endif()
 
 if(ONETAP_TRAINING)
+  if(ONETAP_CUDA)
+    # LibTorch's package takes the choice of architectures over, in a notation of its own: 9.0 for 90.
+    list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^([0-9]+)([0-9])(-[a-z]+)?$" "\\1.\\2" OUTPUT_VARIABLE TORCH_CUDA_ARCH_LIST)
+  endif()
   find_package(Torch REQUIRED)
   # Its headers are not ours to warn about; its flags (the C++ ABI of old wheels) are ours to keep.
   add_library(onetap_torch INTERFACE)

@@ -6,7 +6,8 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
+#include <algorithm>
+#include <chrono>
 
 namespace onetap::fused {
 namespace {
@@ -15,6 +16,10 @@ constexpr int64_t kTestBatch = 1000;
 
 torch::Tensor float_row(const std::vector<float>& values) {
   return torch::tensor(at::ArrayRef<float>(values), torch::kFloat32);
+}
+
+void wait_for_device(torch::Device device) {
+  if (device.is_cuda()) torch::cuda::synchronize(device.index());
 }
 
 std::shared_ptr<Ops> ops_for(torch::Device device) {
@@ -95,33 +100,66 @@ void Engine::start_epoch(int64_t epoch, int64_t first, int64_t steps_done) {
   at_ = first;
 }
 
-void Engine::step(int64_t count) {
+void Engine::step(int64_t count, Phase last) {
   const Sample sample = ops_->sample(train_, options_.batch_size, count, network_.input_channels(), options_.type);
+  if (last == Phase::kSample) return;
   network_.pack(values_);
+  if (last == Phase::kPack) return;
   const auto logits = network_.forward(sample.images);
-  network_.backward(ops_->loss(loss_, logits, sample.labels));
+  if (last == Phase::kForward) return;
+  const auto dlogits = ops_->loss(loss_, logits, sample.labels);
+  if (last == Phase::kLoss) return;
+  network_.backward(dlogits);
+  if (last == Phase::kBackward) return;
   network_.update(values_, options_.update);
   ops_->advance(train_, counter_, tables_, values_);
 }
 
-std::function<void()> Engine::captured(int64_t count) {
-  // Warming up and capturing must leave no trace in what is trained.
+void Engine::without_trace(const std::function<void()>& work) {
   nn::NamedTensors all = nn::state_of(*module_);
   all.insert(all.end(), momenta_.begin(), momenta_.end());
   for (const auto& tensor : {train_.clock, counter_, values_.rates, loss_.sums}) all.emplace_back("", tensor);
   std::vector<torch::Tensor> before;
   for (const auto& [name, tensor] : all) before.push_back(tensor.detach().clone());
-  auto graph = capture_graph([this, count] { step(count); });
+  work();
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < all.size(); ++i) all[i].second.detach().copy_(before[i]);
-  return graph;
+}
+
+std::function<void()> Engine::ready(const std::function<void()>& work) {
+  return options_.device.is_cuda() && options_.capture ? capture_graph(work) : work;
 }
 
 void Engine::replay(int64_t count) {
-  if (!options_.device.is_cuda() || !options_.capture) return step(count);
   auto& graph = graphs_[count];
-  if (!graph) graph = captured(count);
+  if (!graph) without_trace([&] { graph = ready([this, count] { step(count); }); });
   graph();
+}
+
+double Engine::time(const std::function<void()>& work, int64_t repeats) {
+  // Every run goes on in the epoch; capturing takes some, too.
+  const int64_t most = train_.images.size(0) / options_.batch_size - 8;
+  repeats = std::max<int64_t>(1, std::min(repeats, most));
+  double seconds = 0;
+  without_trace([&] {
+    const auto run = ready(work);
+    run();
+    wait_for_device(options_.device);
+    const auto start = std::chrono::steady_clock::now();
+    for (int64_t i = 0; i < repeats; ++i) run();
+    wait_for_device(options_.device);
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  });
+  return seconds / static_cast<double>(repeats);
+}
+
+double Engine::time_step(Phase last, int64_t repeats) {
+  return time([this, last] { step(options_.batch_size, last); }, repeats);
+}
+
+double Engine::time_convolutions(int64_t repeats) {
+  const auto inputs = network_.random_conv_inputs(options_.batch_size);
+  return time([&] { network_.convolve_only(inputs); }, repeats);
 }
 
 void Engine::run(int64_t steps) {

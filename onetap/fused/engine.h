@@ -33,6 +33,9 @@ AugmentState resident_data(const Dataset& data, const View& view, torch::Device 
 // Why a run cannot be done by the engine; empty: it can.
 std::string engine_obstacle(const Graph& graph, const DataSource& source, const EngineOptions& options);
 
+// The phases of a step, in order.
+enum class Phase { kSample, kPack, kForward, kLoss, kBackward, kUpdate };
+
 class Engine {
  public:
   // `module` is on the device; `momenta` are its optimiser's, named as the parameters are.
@@ -57,10 +60,19 @@ class Engine {
   int64_t test_images() const { return test_.images.size(0); }
   std::optional<Sums> test(const std::function<bool(int64_t)>& progress = {});
 
+  // Seconds of a step of whole batches up to the end of a phase, and of the convolutions of a step alone: forward and
+  // both gradients. What is trained stays as it was. `repeats` are cut to those that an epoch has.
+  double time_step(Phase last, int64_t repeats);
+  double time_convolutions(int64_t repeats);
+
  private:
-  void step(int64_t count);
+  void step(int64_t count, Phase last = Phase::kUpdate);
+  // Does `work` and leaves no trace of it in what is trained.
+  void without_trace(const std::function<void()>& work);
+  // What does `work`: on a GPU a captured graph of it.
+  std::function<void()> ready(const std::function<void()>& work);
+  double time(const std::function<void()>& work, int64_t repeats);
   void replay(int64_t count);
-  std::function<void()> captured(int64_t count);
 
   EngineOptions options_;
   std::shared_ptr<Ops> ops_;

@@ -18,6 +18,15 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& weight, cons
   return at::convolution(x, weight, {}, pair(node.stride), pair(node.padding), pair(node.dilation), false, {0, 0}, 1);
 }
 
+// Gradients of the input, if wanted, and of the weights.
+std::tuple<torch::Tensor, torch::Tensor, torch::Tensor> convolve_backward(const torch::Tensor& dy,
+                                                                          const torch::Tensor& x,
+                                                                          const torch::Tensor& weight, const Node& node,
+                                                                          bool input_too) {
+  return at::convolution_backward(dy, x, weight, at::OptionalIntArrayRef(), pair(node.stride), pair(node.padding),
+                                  pair(node.dilation), false, {0, 0}, 1, {input_too, true, false});
+}
+
 std::unordered_map<std::string, torch::Tensor> by_name(const nn::NamedTensors& tensors) {
   return {tensors.begin(), tensors.end()};
 }
@@ -192,11 +201,8 @@ void Network::backward(const torch::Tensor& dlogits, const std::function<void(si
       }
       case Kind::kConv: {
         ConvState& conv = convs_[state_of_[i]];
-        const Node& node = *step.node;
         const bool inner = step.input != 0;  // nobody asks for the image's gradient
-        auto result =
-            at::convolution_backward(total(step.output), x, conv.packed, at::OptionalIntArrayRef(), pair(node.stride),
-                                     pair(node.padding), pair(node.dilation), false, {0, 0}, 1, {inner, true, false});
+        const auto result = convolve_backward(total(step.output), x, conv.packed, *step.node, inner);
         if (inner) parts(step.input).push_back(std::get<0>(result));
         conv.grad = std::get<1>(result).contiguous(torch::MemoryFormat::ChannelsLast);
         if (done) done(state_of_[i]);
@@ -206,6 +212,33 @@ void Network::backward(const torch::Tensor& dlogits, const std::function<void(si
     values_[static_cast<size_t>(step.output)].reset();
   }
   values_.clear();
+}
+
+std::vector<Network::ConvInputs> Network::random_conv_inputs(int64_t batch) const {
+  const torch::NoGradGuard no_grad;
+  std::vector<ConvInputs> inputs;
+  for (const Step& step : plan_.steps) {
+    if (step.kind != Kind::kConv) continue;
+    const auto random = [&](const Shape& shape) {
+      const auto options = convs_.front().packed.options();
+      return torch::randn({batch, pad(shape[0]), shape[1], shape[2]}, options)
+          .contiguous(torch::MemoryFormat::ChannelsLast);
+    };
+    inputs.push_back({random(module_->graph().source(*step.node).shape), random(step.node->shape)});
+  }
+  return inputs;
+}
+
+void Network::convolve_only(const std::vector<ConvInputs>& inputs) const {
+  const torch::NoGradGuard no_grad;
+  size_t conv = 0;
+  for (const Step& step : plan_.steps) {
+    if (step.kind != Kind::kConv) continue;
+    const ConvInputs& in = inputs[conv];
+    convolve(in.x, convs_[conv].packed, *step.node);
+    convolve_backward(in.dy, in.x, convs_[conv].packed, *step.node, step.input != 0);
+    ++conv;
+  }
 }
 
 void Network::update(const StepValues& values, const UpdateOptions& options) {

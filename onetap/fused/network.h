@@ -46,8 +46,13 @@ class Network {
   void backward(const torch::Tensor& dlogits, const std::function<void(size_t)>& done = {});
   void update(const StepValues& values, const UpdateOptions& options);
 
-  std::vector<ConvState>& convs() { return convs_; }
-  std::vector<PlainState>& plain() { return plain_; }
+  // To know what the convolutions of a step cost alone: random inputs and output gradients for each, and their forward
+  // pass and both gradients.
+  struct ConvInputs {
+    torch::Tensor x, dy;
+  };
+  std::vector<ConvInputs> random_conv_inputs(int64_t batch) const;
+  void convolve_only(const std::vector<ConvInputs>& inputs) const;
 
  private:
   int64_t pad(int64_t channels) const { return options_.pad_channels ? padded_channels(channels) : channels; }

@@ -349,7 +349,6 @@ void add_bench(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("bench", "how fast a frozen network runs on this CPU, alone and against others");
   options->network.add(*verb, "a .tap file; or an architecture or network text file, with random weights",
                        /*with_layers=*/false);
-  verb->get_option("NETWORK")->required();
   verb->add_option("MORE", options->more, "more .tap files, in turns with the first");
   verb->add_option("--threads", options->threads, "CPU threads")->check(CLI::Range(1, 1024))->option_text("N [1]");
   verb->add_option("--batch", options->batch, "images a call")->check(CLI::Range(1, 65536))->option_text("N [1]");
@@ -373,10 +372,16 @@ void add_bench(CLI::App& app, Action& action) {
       "  onetap bench model.tap --threads 2 --against one-thread\n"
       "  onetap bench resnet20 --width 80 --method sal --share 4 --against dense\n"
       "  onetap bench sal.tap dense.tap --against onnxruntime --json\n"
+      "  onetap bench train --help                     what a training step costs\n"
       "\nAll of them take turns of some milliseconds in one run, so that a busy machine is busy for all; times are\n"
       "medians. GFLOP/s counts two for each multiplication that the contestant does: kept taps for onetap, every tap\n"
       "for the others. 'of peak' compares with multiply-adds in registers, measured in the same run.");
-  verb->callback([options, &action] { action = [options] { return run_bench(*options); }; });
+  add_bench_train(*verb, action);
+  verb->callback([options, verb, &action] {
+    if (!verb->get_subcommands().empty()) return;
+    if (options->network.name.empty()) throw CLI::RequiredError("NETWORK");
+    action = [options] { return run_bench(*options); };
+  });
 }
 
 }  // namespace onetap::tool

@@ -23,6 +23,9 @@ void add_missing(CLI::App& app, Action& action, const char* name, const char* wh
 void add_train(CLI::App& app, Action& action) {
   add_missing(app, action, "train", "train a network");
 }
+void add_bench_train(CLI::App& bench, Action& action) {
+  add_missing(bench, action, "train", "what a training step costs");
+}
 void add_freeze(CLI::App& app, Action& action) {
   add_missing(app, action, "freeze", "a run to a .tap file");
 }

@@ -22,6 +22,7 @@ void add_heatmap(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_bench_train(CLI::App& bench, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 }  // namespace onetap::tool
