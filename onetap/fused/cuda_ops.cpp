@@ -89,7 +89,7 @@ class CudaOps : public Ops {
     state.shift = floats(x.size(1));
     const auto arguments = arguments_of(state, x);
     if (training) {
-      cuda::norm_statistics(arguments, x.data_ptr(), scratch(x), counter(x), stream());
+      cuda::norm_statistics(arguments, x.data_ptr(), scratch(x), counters(x), stream());
     } else {
       cuda::norm_from_running(arguments, stream());
     }
@@ -120,7 +120,7 @@ class CudaOps : public Ops {
     a.gamma_grad = state.gamma_grad.data_ptr<float>();
     a.beta_grad = state.beta_grad.data_ptr<float>();
     a.coefficients = coefficients.data_ptr<float>();
-    cuda::norm_backward(a, scratch(x), counter(x), stream());
+    cuda::norm_backward(a, scratch(x), counters(x), stream());
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     return grads;
   }
@@ -213,22 +213,24 @@ class CudaOps : public Ops {
     return a;
   }
 
-  // Reductions follow each other on one stream, so they share scratch and counter; both outlive every captured graph.
+  // Reductions follow each other on one stream, so they share scratch and counters. Both outlive every captured graph,
+  // smaller ones too.
   float* scratch(const torch::Tensor& x) {
-    const int64_t floats = cuda::norm_scratch_floats(x.size(1));
-    if (!scratch_.defined() || scratch_.numel() < floats) {
-      retired_.push_back(scratch_);
-      scratch_ = torch::empty({floats}, torch::TensorOptions(torch::kFloat32).device(x.device()));
-    }
-    return scratch_.data_ptr<float>();
+    return grown(scratch_, cuda::norm_scratch_floats(x.size(1)), torch::kFloat32, x).data_ptr<float>();
   }
-  unsigned* counter(const torch::Tensor& x) {
-    if (!counter_.defined()) counter_ = torch::zeros({1}, torch::TensorOptions(torch::kInt32).device(x.device()));
-    return reinterpret_cast<unsigned*>(counter_.data_ptr<int32_t>());
+  unsigned* counters(const torch::Tensor& x) {
+    const auto& memory = grown(counters_, cuda::norm_counters(x.size(1)), torch::kInt32, x);
+    return reinterpret_cast<unsigned*>(memory.data_ptr<int32_t>());
+  }
+  static const torch::Tensor& grown(std::vector<torch::Tensor>& memory, int64_t count, torch::ScalarType type,
+                                    const torch::Tensor& x) {
+    if (memory.empty() || memory.back().numel() < count) {
+      memory.push_back(torch::zeros({count}, torch::TensorOptions(type).device(x.device())));
+    }
+    return memory.back();
   }
 
-  torch::Tensor scratch_, counter_;
-  std::vector<torch::Tensor> retired_;  // smaller ones, which a captured graph may still write to
+  std::vector<torch::Tensor> scratch_, counters_;  // the last one is the present one
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cuda_bf16.h>
 
 #include <algorithm>
+#include <type_traits>
 
 namespace onetap::fused::cuda {
 namespace {
@@ -60,23 +61,20 @@ __device__ void put(float x, float* to) { *to = x; }
 __device__ void put(float x, Half* to) { *to = __float2bfloat16_rn(x); }
 
 // --- rows ---------------------------------------------------------------------------------------------------------
-// A block's threads form rows of vectors: thread t works on channels [first, first + kSize) of rows first_row + k * step.
 
 constexpr int kRowThreads = 512;
-constexpr int kReduceBlocks = 264;  // two for each multiprocessor of the chip this was tuned on
-constexpr int kApplyBlocks = 1056;
+constexpr int kBlocks = 528;  // four for each multiprocessor of the chip this was tuned on
 
+// A thread's place in a pass over all rows: channels [channel, channel + kSize) of rows row, row + step, ...
 template <typename T>
 struct Lane {
   int64_t row, step;
   int channel;
-  int row_in_block, rows_in_block;
   bool active;
 
   __device__ explicit Lane(int channels) {
-    const int vectors = channels / Vector<T>::kSize;
-    rows_in_block = blockDim.x / vectors;
-    row_in_block = threadIdx.x / vectors;
+    const int vectors = channels / Vector<T>::kSize, rows_in_block = kRowThreads / vectors;
+    const int row_in_block = threadIdx.x / vectors;
     active = row_in_block < rows_in_block;
     channel = threadIdx.x % vectors * Vector<T>::kSize;
     row = static_cast<int64_t>(blockIdx.x) * rows_in_block + row_in_block;
@@ -84,80 +82,122 @@ struct Lane {
   }
 };
 
-int blocks_for(const Rows& rows, int vector, int most) {
-  const int64_t rows_in_block = kRowThreads / (rows.channels / vector);
-  return static_cast<int>(std::min<int64_t>(most, (rows.rows + rows_in_block - 1) / rows_in_block));
+template <typename T>
+int pass_blocks(const Rows& rows) {
+  const int64_t rows_in_block = kRowThreads / (rows.channels / Vector<T>::kSize);
+  return static_cast<int>(std::min<int64_t>(kBlocks, (rows.rows + rows_in_block - 1) / rows_in_block));
+}
+
+// Channels whose sums a block makes: few, so that the block which ends last has little to add up.
+constexpr int kChunk = 32;
+constexpr int kNumbers = 2 * kChunk;                // two sums per channel
+constexpr int kPieces = kRowThreads / kNumbers;     // threads that add up for one sum
+
+template <typename T>
+struct SumLane {
+  static constexpr int kVectors = kChunk / Vector<T>::kSize;
+  static constexpr int kRows = kRowThreads / kVectors;
+  int64_t row, step;
+  int channel;
+  bool active;
+
+  __device__ explicit SumLane(int channels) {
+    channel = blockIdx.y * kChunk + threadIdx.x % kVectors * Vector<T>::kSize;
+    active = channel < channels;
+    row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kVectors;
+    step = static_cast<int64_t>(gridDim.x) * kRows;
+  }
+};
+
+int64_t chunks_of(int64_t channels) {
+  return (channels + kChunk - 1) / kChunk;
+}
+
+template <typename T>
+dim3 sum_blocks(const Rows& rows) {
+  const int64_t chunks = chunks_of(rows.channels), needed = (rows.rows + SumLane<T>::kRows - 1) / SumLane<T>::kRows;
+  return dim3(static_cast<unsigned>(std::max<int64_t>(1, std::min(kBlocks / chunks, needed))),
+              static_cast<unsigned>(chunks));
+}
+
+// Adds `pieces` of each number, which lie as [piece][number]; the totals come to lie in front.
+__device__ void add_pieces(float mine, float* shared) {
+  __syncthreads();
+  shared[threadIdx.x] = mine;
+  __syncthreads();
+  if (threadIdx.x < kNumbers) {
+    float sum = 0;
+#pragma unroll
+    for (int piece = 0; piece < kPieces; ++piece) sum += shared[piece * kNumbers + threadIdx.x];
+    shared[threadIdx.x] = sum;
+  }
+  __syncthreads();
 }
 
 // Adds two numbers per channel over all rows: in the block through shared memory, over blocks in a fixed order by the
-// block that ends last, which returns true with the totals in `shared` as [2][channels].
+// block that ends last, which returns true with the chunk's totals in `shared` as [2][kChunk].
 template <typename T>
-__device__ bool reduce_pairs(const Lane<T>& lane, int channels, const float (&a)[Vector<T>::kSize],
-                             const float (&b)[Vector<T>::kSize], float* shared, float* scratch, unsigned* counter) {
-  constexpr int kSize = Vector<T>::kSize;
-  float* rows_a = shared;
-  float* rows_b = shared + lane.rows_in_block * channels;
-  if (lane.active) {
+__device__ bool reduce_pairs(const float (&a)[Vector<T>::kSize], const float (&b)[Vector<T>::kSize], float* shared,
+                             float* scratch, unsigned* counters) {
+  constexpr int kSize = Vector<T>::kSize, kRows = SumLane<T>::kRows;
+  const int number = threadIdx.x % kNumbers, piece = threadIdx.x / kNumbers;
+  const int row = threadIdx.x / SumLane<T>::kVectors, column = threadIdx.x % SumLane<T>::kVectors * kSize;
 #pragma unroll
-    for (int i = 0; i < kSize; ++i) {
-      rows_a[lane.row_in_block * channels + lane.channel + i] = a[i];
-      rows_b[lane.row_in_block * channels + lane.channel + i] = b[i];
-    }
+  for (int i = 0; i < kSize; ++i) {
+    shared[row * kNumbers + column + i] = a[i];
+    shared[row * kNumbers + kChunk + column + i] = b[i];
   }
   __syncthreads();
-  for (int c = threadIdx.x; c < 2 * channels; c += blockDim.x) {
-    const float* from = c < channels ? rows_a + c : rows_b + c - channels;
-    float sum = 0;
-    for (int r = 0; r < lane.rows_in_block; ++r) sum += from[r * channels];
-    scratch[static_cast<int64_t>(blockIdx.x) * 2 * channels + c] = sum;
-  }
+  float sum = 0;
+#pragma unroll 4
+  for (int r = piece; r < kRows; r += kPieces) sum += shared[r * kNumbers + number];
+  add_pieces(sum, shared);
+  float* partials = scratch + static_cast<int64_t>(blockIdx.y) * gridDim.x * kNumbers;
+  if (threadIdx.x < kNumbers) partials[blockIdx.x * kNumbers + threadIdx.x] = shared[threadIdx.x];
   __shared__ bool is_last;
   __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0) is_last = atomicAdd(counter, 1u) == gridDim.x - 1;
+  if (threadIdx.x == 0) is_last = atomicAdd(counters + blockIdx.y, 1u) == gridDim.x - 1;
   __syncthreads();
   if (!is_last) return false;
   __threadfence();
-  // Several threads for each number, so that many loads are under way.
-  const int numbers = 2 * channels, split = max(1, static_cast<int>(blockDim.x) / numbers);
-  for (int base = 0; base < numbers; base += blockDim.x / split) {
-    const int c = base + threadIdx.x % (blockDim.x / split), piece = threadIdx.x / (blockDim.x / split);
-    float sum = 0;
-    if (c < numbers && piece < split) {
+  sum = 0;
 #pragma unroll 8
-      for (int block = piece; block < gridDim.x; block += split) {
-        sum += __ldcg(scratch + static_cast<int64_t>(block) * numbers + c);
-      }
-    }
-    __syncthreads();
-    shared[numbers + threadIdx.x] = sum;
-    __syncthreads();
-    if (c < numbers && piece == 0) {
-      for (int p = 1; p < split; ++p) sum += shared[numbers + p * (blockDim.x / split) + threadIdx.x];
-      shared[c] = sum;
-    }
-    __syncthreads();
-  }
-  if (threadIdx.x == 0) *counter = 0;
+  for (int block = piece; block < gridDim.x; block += kPieces) sum += __ldcg(partials + block * kNumbers + number);
+  add_pieces(sum, shared);
+  if (threadIdx.x == 0) counters[blockIdx.y] = 0;
   return true;
 }
 
-int64_t reduce_shared_bytes(int64_t channels) {
-  // Two numbers for every vector lane of the block, or the totals and a number per thread.
-  const int64_t in_block = 2 * static_cast<int64_t>(kRowThreads) * 8;
-  return std::max(in_block, 2 * channels + kRowThreads) * 4;
+template <typename T>
+constexpr int sum_shared_bytes() {
+  return SumLane<T>::kRows * kNumbers * 4;
+}
+
+// A thread's share of per-channel values.
+template <int N>
+__device__ void load_channels(const float* from, float (&to)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; i += 4) {
+    const float4 four = *reinterpret_cast<const float4*>(from + i);
+    to[i] = four.x;
+    to[i + 1] = four.y;
+    to[i + 2] = four.z;
+    to[i + 3] = four.w;
+  }
 }
 
 template <typename T>
-__global__ void statistics_kernel(NormArguments norm, const T* __restrict__ x, float* scratch, unsigned* counter) {
+__global__ void __launch_bounds__(kRowThreads) statistics_kernel(NormArguments norm, const T* __restrict__ x,
+                                                                 float* scratch, unsigned* counters) {
   extern __shared__ float shared[];
   constexpr int kSize = Vector<T>::kSize;
   const int channels = static_cast<int>(norm.rows.channels);
-  const Lane<T> lane(channels);
+  const SumLane<T> lane(channels);
   float sum[kSize] = {}, squares[kSize] = {};
-  // Around the first row's values, so that a large mean does not swallow the variance.
-  const Vector<T> around = Vector<T>::load(x + lane.channel);
   if (lane.active) {
+    // Around the first row's values, so that a large mean does not swallow the variance.
+    const Vector<T> around = Vector<T>::load(x + lane.channel);
 #pragma unroll 4
     for (int64_t row = lane.row; row < norm.rows.rows; row += lane.step) {
       const Vector<T> pixels = Vector<T>::load(x + row * channels + lane.channel);
@@ -169,11 +209,12 @@ __global__ void statistics_kernel(NormArguments norm, const T* __restrict__ x, f
       }
     }
   }
-  if (!reduce_pairs<T>(lane, channels, sum, squares, shared, scratch, counter)) return;
+  if (!reduce_pairs<T>(sum, squares, shared, scratch, counters)) return;
   const float count = static_cast<float>(norm.rows.rows);
-  for (int c = threadIdx.x; c < channels; c += blockDim.x) {
-    const float off = shared[c] / count;
-    const float variance = fmaxf(shared[channels + c] / count - off * off, 0.0f);
+  const int c = blockIdx.y * kChunk + threadIdx.x;
+  if (threadIdx.x < kChunk && c < channels) {
+    const float off = shared[threadIdx.x] / count;
+    const float variance = fmaxf(shared[kChunk + threadIdx.x] / count - off * off, 0.0f);
     const float mean = off + to_float(x[c]);
     const float inverse_sd = rsqrtf(variance + kEpsilon);
     norm.mean[c] = mean;
@@ -187,7 +228,7 @@ __global__ void statistics_kernel(NormArguments norm, const T* __restrict__ x, f
       norm.running_var[c] += kRunningMomentum * (unbiased - norm.running_var[c]);
     }
   }
-  if (threadIdx.x == 0) *norm.batches += 1;
+  if (threadIdx.x == 0 && blockIdx.y == 0) *norm.batches += 1;
 }
 
 __global__ void running_kernel(NormArguments norm) {
@@ -199,19 +240,16 @@ __global__ void running_kernel(NormArguments norm) {
 }
 
 template <typename T, bool kResidual>
-__global__ void apply_kernel(NormArguments norm, const T* __restrict__ x, const T* __restrict__ residual,
+__global__ void __launch_bounds__(kRowThreads) apply_kernel(NormArguments norm, const T* __restrict__ x, const T* __restrict__ residual,
                              T* __restrict__ y) {
   constexpr int kSize = Vector<T>::kSize;
   const int channels = static_cast<int>(norm.rows.channels);
   const Lane<T> lane(channels);
   if (!lane.active) return;
   float scale[kSize], shift[kSize];
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    scale[i] = norm.scale[lane.channel + i];
-    shift[i] = norm.shift[lane.channel + i];
-  }
-#pragma unroll 2
+  load_channels(norm.scale + lane.channel, scale);
+  load_channels(norm.shift + lane.channel, shift);
+#pragma unroll 4
   for (int64_t row = lane.row; row < norm.rows.rows; row += lane.step) {
     const int64_t at = row * channels + lane.channel;
     Vector<T> out = Vector<T>::load(x + at);
@@ -250,20 +288,18 @@ __device__ Vector<T> through_relu(const NormBackwardArguments& a, int64_t at, co
 }
 
 template <typename T, bool kSecond, bool kResidual>
-__global__ void backward_reduce_kernel(NormBackwardArguments a, float* scratch, unsigned* counter) {
+__global__ void __launch_bounds__(kRowThreads) backward_reduce_kernel(NormBackwardArguments a, float* scratch,
+                                                                      unsigned* counters) {
   extern __shared__ float shared[];
   constexpr int kSize = Vector<T>::kSize;
   const int channels = static_cast<int>(a.norm.rows.channels);
-  const Lane<T> lane(channels);
-  float scale[kSize], shift[kSize], mean[kSize], inverse_sd[kSize], sum[kSize] = {}, product[kSize] = {};
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    scale[i] = a.norm.scale[lane.channel + i];
-    shift[i] = a.norm.shift[lane.channel + i];
-    mean[i] = a.norm.mean[lane.channel + i];
-    inverse_sd[i] = a.norm.inverse_sd[lane.channel + i];
-  }
+  const SumLane<T> lane(channels);
+  float sum[kSize] = {}, product[kSize] = {};
   if (lane.active) {
+    float scale[kSize], shift[kSize], mean[kSize];
+    load_channels(a.norm.scale + lane.channel, scale);
+    load_channels(a.norm.shift + lane.channel, shift);
+    load_channels(a.norm.mean + lane.channel, mean);
 #pragma unroll 2
     for (int64_t row = lane.row; row < a.norm.rows.rows; row += lane.step) {
       const int64_t at = row * channels + lane.channel;
@@ -277,17 +313,18 @@ __global__ void backward_reduce_kernel(NormBackwardArguments a, float* scratch, 
       }
     }
   }
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) product[i] *= inverse_sd[i];
-  if (!reduce_pairs<T>(lane, channels, sum, product, shared, scratch, counter)) return;
+  if (!reduce_pairs<T>(sum, product, shared, scratch, counters)) return;
   const float count = static_cast<float>(a.norm.rows.rows);
-  for (int c = threadIdx.x; c < channels; c += blockDim.x) {
+  const int c = blockIdx.y * kChunk + threadIdx.x;
+  if (threadIdx.x < kChunk && c < channels) {
     const bool real = c < a.norm.real;
-    const float total = real ? shared[c] : 0.0f, with_x = real ? shared[channels + c] : 0.0f;
+    const float inverse_sd = a.norm.inverse_sd[c], slope = a.norm.scale[c];
+    const float total = real ? shared[threadIdx.x] : 0.0f;
+    const float with_x = real ? shared[kChunk + threadIdx.x] * inverse_sd : 0.0f;
     a.beta_grad[c] = total;
     a.gamma_grad[c] = with_x;
     // dx = scale * (dz - total / n - (x - mean) * inverse_sd * with_x / n)
-    const float slope = a.norm.scale[c], tilt = -slope * with_x / count * a.norm.inverse_sd[c];
+    const float tilt = -slope * with_x / count * inverse_sd;
     a.coefficients[c] = slope;
     a.coefficients[channels + c] = tilt;
     a.coefficients[2 * channels + c] = -slope * total / count - tilt * a.norm.mean[c];
@@ -295,21 +332,19 @@ __global__ void backward_reduce_kernel(NormBackwardArguments a, float* scratch, 
 }
 
 template <typename T, bool kSecond, bool kResidual>
-__global__ void backward_apply_kernel(NormBackwardArguments a) {
+__global__ void __launch_bounds__(kRowThreads) backward_apply_kernel(NormBackwardArguments a) {
   constexpr int kSize = Vector<T>::kSize;
   const int channels = static_cast<int>(a.norm.rows.channels);
   const Lane<T> lane(channels);
   if (!lane.active) return;
-  float scale[kSize], shift[kSize], slope[kSize], tilt[kSize], level[kSize];
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    const int c = lane.channel + i;
-    scale[i] = a.norm.scale[c];
-    shift[i] = a.norm.shift[c];
-    slope[i] = a.coefficients[c];
-    tilt[i] = a.coefficients[channels + c];
-    level[i] = a.coefficients[2 * channels + c];
+  float scale[kSize] = {}, shift[kSize] = {}, slope[kSize], tilt[kSize], level[kSize];
+  if (!kResidual) {
+    load_channels(a.norm.scale + lane.channel, scale);
+    load_channels(a.norm.shift + lane.channel, shift);
   }
+  load_channels(a.coefficients + lane.channel, slope);
+  load_channels(a.coefficients + channels + lane.channel, tilt);
+  load_channels(a.coefficients + 2 * channels + lane.channel, level);
 #pragma unroll 2
   for (int64_t row = lane.row; row < a.norm.rows.rows; row += lane.step) {
     const int64_t at = row * channels + lane.channel;
@@ -327,22 +362,20 @@ __global__ void backward_apply_kernel(NormBackwardArguments a) {
 }
 
 template <typename T, bool kSecond, bool kResidual>
-void run_norm_backward(const NormBackwardArguments& a, float* scratch, unsigned* counter, cudaStream_t stream) {
+void run_norm_backward(const NormBackwardArguments& a, float* scratch, unsigned* counters, cudaStream_t stream) {
   const Rows& rows = a.norm.rows;
-  constexpr int kSize = Vector<T>::kSize;
   backward_reduce_kernel<T, kSecond, kResidual>
-      <<<blocks_for(rows, kSize, kReduceBlocks), kRowThreads, reduce_shared_bytes(rows.channels), stream>>>(a, scratch,
-                                                                                                           counter);
-  backward_apply_kernel<T, kSecond, kResidual><<<blocks_for(rows, kSize, kApplyBlocks), kRowThreads, 0, stream>>>(a);
+      <<<sum_blocks<T>(rows), kRowThreads, sum_shared_bytes<T>(), stream>>>(a, scratch, counters);
+  backward_apply_kernel<T, kSecond, kResidual><<<pass_blocks<T>(rows), kRowThreads, 0, stream>>>(a);
 }
 
 template <typename T>
-void choose_norm_backward(const NormBackwardArguments& a, float* scratch, unsigned* counter, cudaStream_t stream) {
+void choose_norm_backward(const NormBackwardArguments& a, float* scratch, unsigned* counters, cudaStream_t stream) {
   const bool second = a.dy[1] != nullptr, residual = a.dz != nullptr;
-  if (second && residual) return run_norm_backward<T, true, true>(a, scratch, counter, stream);
-  if (second) return run_norm_backward<T, true, false>(a, scratch, counter, stream);
-  if (residual) return run_norm_backward<T, false, true>(a, scratch, counter, stream);
-  run_norm_backward<T, false, false>(a, scratch, counter, stream);
+  if (second && residual) return run_norm_backward<T, true, true>(a, scratch, counters, stream);
+  if (second) return run_norm_backward<T, true, false>(a, scratch, counters, stream);
+  if (residual) return run_norm_backward<T, false, true>(a, scratch, counters, stream);
+  run_norm_backward<T, false, false>(a, scratch, counters, stream);
 }
 
 // --- pool, loss, data ---------------------------------------------------------------------------------------------
@@ -352,6 +385,7 @@ __global__ void pool_kernel(const T* __restrict__ x, int pixels, int channels, i
   const T* image = x + static_cast<int64_t>(blockIdx.x) * pixels * channels;
   for (int c = threadIdx.x; c < real; c += blockDim.x) {
     float sum = 0;
+#pragma unroll 8
     for (int p = 0; p < pixels; ++p) sum += to_float(image[static_cast<int64_t>(p) * channels + c]);
     y[static_cast<int64_t>(blockIdx.x) * real + c] = sum / static_cast<float>(pixels);
   }
@@ -475,10 +509,10 @@ __global__ void advance_kernel(int64_t* clock, int64_t* counter, const float* ta
 }
 
 // --- weights ------------------------------------------------------------------------------------------------------
-// A block has some input channels of one group of outputs; a thread one slice of it. Slices lie together, S floats each:
-// they come and go through shared memory, so that memory is read in order.
+// A thread has one slice: the S positions between an input and a group of outputs. A block has neighbouring ones, which
+// come and go through shared memory, so that memory is read in order.
 
-constexpr int kSlices = 128;
+constexpr int kSlices = 96;  // four arrays of as many 5x5 slices fit a block's shared memory
 constexpr float kLeastVariance = 1e-12f;
 constexpr float kDeepest = -60.0f;
 constexpr int kEntries = 32;  // convolutions for one launch: they travel as its arguments
@@ -489,94 +523,146 @@ struct ConvTable {
   int count;
 };
 
-int tiles(const ConvEntry& conv) {
-  return (conv.inputs + kSlices - 1) / kSlices;
-}
-int groups(const ConvEntry& conv) {
-  return (conv.outputs + conv.share - 1) / conv.share;
+int64_t slices_of(const ConvEntry& conv) {
+  return static_cast<int64_t>((conv.outputs + conv.share - 1) / conv.share) * conv.inputs;
 }
 
+// The slices of a block, and this thread's.
 struct Place {
-  int conv, group, first;
+  int conv;
+  int count;                // of the block
+  int64_t first;            // in the layer
+  int group, input;         // this thread's
+  bool active;
+
+  __device__ explicit Place(const ConvTable& table) {
+    conv = 0;
+    while (static_cast<int>(blockIdx.x) >= table.first_block[conv + 1]) ++conv;
+    const ConvEntry& entry = table.entries[conv];
+    const int groups = (entry.outputs + entry.share - 1) / entry.share;
+    first = static_cast<int64_t>(static_cast<int>(blockIdx.x) - table.first_block[conv]) * kSlices;
+    count = static_cast<int>(min(static_cast<int64_t>(kSlices), static_cast<int64_t>(groups) * entry.inputs - first));
+    active = static_cast<int>(threadIdx.x) < count;
+    const int mine = static_cast<int>(first) + (active ? static_cast<int>(threadIdx.x) : 0);
+    group = mine / entry.inputs;
+    input = mine % entry.inputs;
+  }
 };
-__device__ Place find_place(const ConvTable& table) {
-  int conv = 0;
-  while (static_cast<int>(blockIdx.x) >= table.first_block[conv + 1]) ++conv;
-  const int across = (table.entries[conv].inputs + kSlices - 1) / kSlices;
-  const int within = static_cast<int>(blockIdx.x) - table.first_block[conv];
-  return {conv, within / across, within % across * kSlices};
+
+// Where the block's slices of output j of each group begin in the layer's weights; -1 for a group without such an output.
+__device__ void locate(const ConvEntry& conv, const Place& place, int j, int S, int* starts) {
+  __syncthreads();
+  const int output = place.group * conv.share + j;
+  if (place.active) starts[threadIdx.x] = output < conv.outputs ? (output * conv.inputs + place.input) * S : -1;
+  __syncthreads();
 }
 
-__device__ void fetch(const float* from, int count, float* to) {
-  for (int i = threadIdx.x; i < count; i += blockDim.x) to[i] = from[i];
+template <int S>
+__device__ void fetch(const float* from, const int* starts, int count, float* to) {
+  for (int i = threadIdx.x; i < count * S; i += blockDim.x) {
+    const int start = starts[i / S];
+    if (start >= 0) to[i] = from[start + i % S];
+  }
+}
+
+template <int S>
+__device__ void put_back(const float* from, const int* starts, int count, float* to) {
+  for (int i = threadIdx.x; i < count * S; i += blockDim.x) {
+    const int start = starts[i / S];
+    if (start >= 0) to[start + i % S] = from[i];
+  }
+}
+
+// What lies together in memory.
+template <int S>
+__device__ void copy(const float* from, int count, float* to) {
+  for (int i = threadIdx.x; i < count * S; i += blockDim.x) to[i] = from[i];
 }
 
 template <int S>
 struct Attention {
   static constexpr float kDegrees = S > 1 ? S - 1 : 1;  // of freedom
-  float a[S], p[S];
-  float inverse_sd, mean;
+  float p[S];
+  float inverse_sd, mean, best;
   bool flat;
 
-  __device__ Attention(const float* logits, float temperature) {
+  __device__ Attention(const float* a, float temperature) {
     float sum = 0;
-    for (int s = 0; s < S; ++s) sum += a[s] = logits[s];
+    best = -INFINITY;
+#pragma unroll
+    for (int s = 0; s < S; ++s) {
+      sum += a[s];
+      best = fmaxf(best, a[s]);
+    }
     mean = sum / S;
     float squares = 0;
+#pragma unroll
     for (int s = 0; s < S; ++s) squares += (a[s] - mean) * (a[s] - mean);
     const float variance = squares / kDegrees;
     flat = variance < kLeastVariance;
     inverse_sd = flat ? 1.0f : rsqrtf(variance);
     const float factor = inverse_sd / temperature;
-    float best = -INFINITY;
-    for (int s = 0; s < S; ++s) best = fmaxf(best, a[s]);
     float total = 0;
-    for (int s = 0; s < S; ++s) total += p[s] = expf(fmaxf((a[s] - best) * factor, kDeepest));
-    for (int s = 0; s < S; ++s) p[s] /= total;
+#pragma unroll
+    for (int s = 0; s < S; ++s) total += p[s] = __expf(fmaxf((a[s] - best) * factor, kDeepest));
+    const float share = 1.0f / total;
+#pragma unroll
+    for (int s = 0; s < S; ++s) p[s] *= share;
   }
 
-  // From the gradients of p to those of a.
-  __device__ void backward(const float (&dp)[S], float temperature, float (&da)[S]) const {
-    float mixed = 0, best = -INFINITY;
-    for (int s = 0; s < S; ++s) {
-      mixed += p[s] * dp[s];
-      best = fmaxf(best, a[s]);
-    }
+  // From the gradients of p to those of the logits a.
+  __device__ void backward(const float* a, const float (&dp)[S], float temperature, float (&da)[S]) const {
+    float mixed = 0;
+#pragma unroll
+    for (int s = 0; s < S; ++s) mixed += p[s] * dp[s];
     float along = 0;
+#pragma unroll
     for (int s = 0; s < S; ++s) {
       const bool cut = (a[s] - best) * inverse_sd / temperature < kDeepest;
       da[s] = cut ? 0.0f : p[s] * (dp[s] - mixed) / temperature;
       along += da[s] * a[s];
     }
     const float bend = flat ? 0.0f : along * inverse_sd * inverse_sd * inverse_sd / kDegrees;
+#pragma unroll
     for (int s = 0; s < S; ++s) da[s] = da[s] * inverse_sd - bend * (a[s] - mean);
   }
 };
 
-template <typename T, int S>
-__device__ void pack_block(const ConvEntry& conv, const Place& place, float temperature, float* shared) {
-  const int slices = min(kSlices, conv.inputs - place.first);
-  const int t = threadIdx.x;
-  float p[S];
+// p of this thread's slice; ones where there is no attention. `logits` holds the block's.
+template <int S>
+__device__ void probabilities(const ConvEntry& conv, const Place& place, const float* logits, float temperature,
+                              float (&p)[S]) {
+#pragma unroll
   for (int s = 0; s < S; ++s) p[s] = 1.0f;
-  if (conv.attention != nullptr) {
-    fetch(conv.attention + (static_cast<int64_t>(place.group) * conv.inputs + place.first) * S, slices * S, shared);
+  if (conv.attention == nullptr || !place.active) return;
+  const Attention<S> attention(logits + threadIdx.x * S, temperature);
+#pragma unroll
+  for (int s = 0; s < S; ++s) p[s] = attention.p[s];
+}
+
+// Of this thread's slice in a packed tensor, for output j of its group.
+__device__ int64_t packed_at(const ConvEntry& conv, const Place& place, int j, int S) {
+  return static_cast<int64_t>(place.group * conv.share + j) * S * conv.padded_inputs + place.input;
+}
+
+template <typename T, int S>
+__device__ void pack_block(const ConvEntry& conv, const Place& place, float temperature, float* shared, int* starts) {
+  float* logits = shared;
+  float* weights = shared + kSlices * S;
+  float p[S];
+  if (conv.attention != nullptr) copy<S>(conv.attention + place.first * S, place.count, logits);
+  for (int j = 0; j < conv.share; ++j) {
+    locate(conv, place, j, S, starts);
+    fetch<S>(conv.weight, starts, place.count, weights);
     __syncthreads();
-    if (t < slices) {
-      const Attention<S> attention(shared + t * S, temperature);
-      for (int s = 0; s < S; ++s) p[s] = attention.p[s];
+    if (j == 0) probabilities<S>(conv, place, logits, temperature, p);
+    if (place.active && starts[threadIdx.x] >= 0) {
+      T* to = static_cast<T*>(conv.packed) + packed_at(conv, place, j, S);
+#pragma unroll
+      for (int s = 0; s < S; ++s) {
+        put(weights[threadIdx.x * S + s] * p[s], to + static_cast<int64_t>(s) * conv.padded_inputs);
+      }
     }
-    __syncthreads();
-  }
-  const int last = min(conv.outputs, (place.group + 1) * conv.share);
-  for (int d = place.group * conv.share; d < last; ++d) {
-    fetch(conv.weight + (static_cast<int64_t>(d) * conv.inputs + place.first) * S, slices * S, shared);
-    __syncthreads();
-    if (t < slices) {
-      T* to = static_cast<T*>(conv.packed) + static_cast<int64_t>(d) * S * conv.padded_inputs + place.first + t;
-      for (int s = 0; s < S; ++s) put(shared[t * S + s] * p[s], to + static_cast<int64_t>(s) * conv.padded_inputs);
-    }
-    __syncthreads();
   }
 }
 
@@ -587,101 +673,113 @@ __device__ float descend(float parameter, float grad, float rate, const Update& 
   return parameter - rate * (update.nesterov ? fmaf(update.momentum, *velocity, change) : *velocity);
 }
 
-// Slices through shared memory: `work(parameters, velocities)` changes a thread's own S of each.
-template <int S, typename Work>
-__device__ void update_slices(float* parameters, float* momenta, int slices, float* shared, Work&& work) {
-  float* velocities = shared + kSlices * S;
-  fetch(parameters, slices * S, shared);
-  fetch(momenta, slices * S, velocities);
-  __syncthreads();
-  if (threadIdx.x < slices) work(shared + threadIdx.x * S, velocities + threadIdx.x * S);
-  __syncthreads();
-  for (int i = threadIdx.x; i < slices * S; i += blockDim.x) {
-    parameters[i] = shared[i];
-    momenta[i] = velocities[i];
+template <typename T, int S>
+__device__ void update_block(const ConvEntry& conv, const Place& place, const float* rates, const Update& update,
+                             float* shared, int* starts) {
+  const float rate = rates[0], temperature = rates[1];
+  const bool attends = conv.attention != nullptr;
+  float* logits = shared;
+  float* logit_velocities = shared + kSlices * S;
+  float* weights = shared + 2 * kSlices * S;
+  float* velocities = shared + 3 * kSlices * S;
+  float p[S], dp[S] = {};
+  if (attends) {
+    copy<S>(conv.attention + place.first * S, place.count, logits);
+    copy<S>(conv.attention_momentum + place.first * S, place.count, logit_velocities);
+  }
+  for (int j = 0; j < conv.share; ++j) {
+    locate(conv, place, j, S, starts);
+    fetch<S>(conv.weight, starts, place.count, weights);
+    fetch<S>(conv.weight_momentum, starts, place.count, velocities);
+    const bool here = place.active && starts[threadIdx.x] >= 0;
+    float grad[S];
+    if (here) {
+      const T* from = static_cast<const T*>(conv.grad) + packed_at(conv, place, j, S);
+#pragma unroll
+      for (int s = 0; s < S; ++s) grad[s] = to_float(from[static_cast<int64_t>(s) * conv.padded_inputs]);
+    }
+    __syncthreads();
+    if (j == 0) probabilities<S>(conv, place, logits, temperature, p);
+    if (here) {
+      float* weight = weights + threadIdx.x * S;
+      float* velocity = velocities + threadIdx.x * S;
+#pragma unroll
+      for (int s = 0; s < S; ++s) {
+        dp[s] = fmaf(grad[s], weight[s], dp[s]);
+        weight[s] = descend(weight[s], grad[s] * p[s], rate, update, velocity + s);
+      }
+    }
+    __syncthreads();
+    put_back<S>(weights, starts, place.count, conv.weight);
+    put_back<S>(velocities, starts, place.count, conv.weight_momentum);
+  }
+  if (!attends) return;
+  if (place.active) {
+    float* mine = logits + threadIdx.x * S;
+    const Attention<S> attention(mine, temperature);
+    float da[S];
+    attention.backward(mine, dp, temperature, da);
+#pragma unroll
+    for (int s = 0; s < S; ++s) {
+      mine[s] = descend(mine[s], da[s], rate, update, logit_velocities + threadIdx.x * S + s);
+    }
   }
   __syncthreads();
+  copy<S>(logits, place.count, conv.attention + place.first * S);
+  copy<S>(logit_velocities, place.count, conv.attention_momentum + place.first * S);
 }
 
 template <typename T, int S>
-__device__ void update_block(const ConvEntry& conv, const Place& place, const float* rates, const Update& update,
-                             float* shared) {
-  const int slices = min(kSlices, conv.inputs - place.first);
-  const int t = threadIdx.x;
-  const float rate = rates[0], temperature = rates[1];
-  const bool attends = conv.attention != nullptr;
-  const int64_t attention_at = (static_cast<int64_t>(place.group) * conv.inputs + place.first) * S;
-  float p[S], dp[S];
-  for (int s = 0; s < S; ++s) {
-    p[s] = 1.0f;
-    dp[s] = 0.0f;
-  }
-  if (attends) {
-    fetch(conv.attention + attention_at, slices * S, shared);
-    __syncthreads();
-    if (t < slices) {
-      const Attention<S> attention(shared + t * S, temperature);
-      for (int s = 0; s < S; ++s) p[s] = attention.p[s];
-    }
-    __syncthreads();
-  }
-  const int last = min(conv.outputs, (place.group + 1) * conv.share);
-  for (int d = place.group * conv.share; d < last; ++d) {
-    const int64_t at = (static_cast<int64_t>(d) * conv.inputs + place.first) * S;
-    const T* grad = static_cast<const T*>(conv.grad) + static_cast<int64_t>(d) * S * conv.padded_inputs + place.first + t;
-    update_slices<S>(conv.weight + at, conv.weight_momentum + at, slices, shared, [&](float* weight, float* velocity) {
-      for (int s = 0; s < S; ++s) {
-        const float g = to_float(grad[static_cast<int64_t>(s) * conv.padded_inputs]);
-        dp[s] = fmaf(g, weight[s], dp[s]);
-        weight[s] = descend(weight[s], g * p[s], rate, update, velocity + s);
-      }
-    });
-  }
-  if (!attends) return;
-  update_slices<S>(conv.attention + attention_at, conv.attention_momentum + attention_at, slices, shared,
-                   [&](float* logits, float* velocity) {
-                     const Attention<S> attention(logits, temperature);
-                     float da[S];
-                     attention.backward(dp, temperature, da);
-                     for (int s = 0; s < S; ++s) logits[s] = descend(logits[s], da[s], rate, update, velocity + s);
-                   });
+__global__ void __launch_bounds__(kSlices) pack_kernel(const __grid_constant__ ConvTable table, const float* rates) {
+  __shared__ float shared[2 * kSlices * S];
+  __shared__ int starts[kSlices];
+  const Place place(table);
+  pack_block<T, S>(table.entries[place.conv], place, rates[1], shared, starts);
 }
 
-template <typename T>
-__global__ void pack_kernel(const __grid_constant__ ConvTable table, const float* rates) {
-  extern __shared__ float shared[];
-  const Place place = find_place(table);
-  const ConvEntry& conv = table.entries[place.conv];
-  if (conv.area == 1) pack_block<T, 1>(conv, place, rates[1], shared);
-  if (conv.area == 9) pack_block<T, 9>(conv, place, rates[1], shared);
-  if (conv.area == 25) pack_block<T, 25>(conv, place, rates[1], shared);
+template <typename T, int S>
+__global__ void __launch_bounds__(kSlices) update_kernel(const __grid_constant__ ConvTable table, const float* rates,
+                                                         Update update) {
+  __shared__ float shared[4 * kSlices * S];
+  __shared__ int starts[kSlices];
+  const Place place(table);
+  update_block<T, S>(table.entries[place.conv], place, rates, update, shared, starts);
 }
 
-template <typename T>
-__global__ void update_kernel(const __grid_constant__ ConvTable table, const float* rates, Update update) {
-  extern __shared__ float shared[];
-  const Place place = find_place(table);
-  const ConvEntry& conv = table.entries[place.conv];
-  if (conv.area == 1) update_block<T, 1>(conv, place, rates, update, shared);
-  if (conv.area == 9) update_block<T, 9>(conv, place, rates, update, shared);
-  if (conv.area == 25) update_block<T, 25>(conv, place, rates, update, shared);
-}
-
-// Calls launch(table, blocks, bytes of slices) for as many convolutions at a time as fit.
+// Calls launch(table, blocks) for the convolutions with kernels of this area, as many at a time as fit.
 template <typename Launch>
-void over_convs(const ConvEntry* convs, int count, Launch&& launch) {
-  for (int first = 0; first < count; first += kEntries) {
-    ConvTable table{};
-    table.count = std::min(kEntries, count - first);
-    int blocks = 0, area = 1;
-    for (int i = 0; i < table.count; ++i) {
-      table.entries[i] = convs[first + i];
-      table.first_block[i] = blocks;
-      blocks += tiles(convs[first + i]) * groups(convs[first + i]);
-      area = std::max(area, convs[first + i].area);
+void over_convs(const ConvEntry* convs, int count, int area, Launch&& launch) {
+  ConvTable table{};
+  int blocks = 0;
+  for (int i = 0; i < count; ++i) {
+    if (convs[i].area == area) {
+      table.entries[table.count] = convs[i];
+      table.first_block[table.count++] = blocks;
+      blocks += static_cast<int>((slices_of(convs[i]) + kSlices - 1) / kSlices);
     }
-    for (int i = table.count; i <= kEntries; ++i) table.first_block[i] = blocks;
-    launch(table, blocks, static_cast<size_t>(kSlices) * area * sizeof(float));
+    if (table.count == 0 || (table.count < kEntries && i + 1 < count)) continue;
+    for (int end = table.count; end <= kEntries; ++end) table.first_block[end] = blocks;
+    launch(table, blocks);
+    table.count = blocks = 0;
+  }
+}
+
+// Calls run(type, area) for the activations' type and every area that kernels are compiled for.
+template <typename T>
+struct TypeTag {
+  using Type = T;
+};
+template <typename Run>
+void over_kinds(bool wide, Run&& run) {
+  const auto areas = [&](auto type) {
+    run(type, std::integral_constant<int, 1>());
+    run(type, std::integral_constant<int, 9>());
+    run(type, std::integral_constant<int, 25>());
+  };
+  if (wide) {
+    areas(TypeTag<float>());
+  } else {
+    areas(TypeTag<Half>());
   }
 }
 
@@ -700,16 +798,20 @@ __global__ void plain_kernel(const __grid_constant__ PlainTable table, const flo
 }  // namespace
 
 int64_t norm_scratch_floats(int64_t channels) {
-  return static_cast<int64_t>(kReduceBlocks) * 2 * channels;
+  // At most kBlocks blocks, or one for each chunk.
+  return std::max<int64_t>(kBlocks, chunks_of(channels)) * kNumbers;
 }
 
-void norm_statistics(const NormArguments& norm, const void* x, float* scratch, unsigned* counter,
+int64_t norm_counters(int64_t channels) {
+  return chunks_of(channels);
+}
+
+void norm_statistics(const NormArguments& norm, const void* x, float* scratch, unsigned* counters,
                      cudaStream_t stream) {
   const auto run = [&](auto zero) {
     using T = decltype(zero);
-    statistics_kernel<T><<<blocks_for(norm.rows, Vector<T>::kSize, kReduceBlocks), kRowThreads,
-                           reduce_shared_bytes(norm.rows.channels), stream>>>(norm, static_cast<const T*>(x), scratch,
-                                                                              counter);
+    statistics_kernel<T><<<sum_blocks<T>(norm.rows), kRowThreads, sum_shared_bytes<T>(), stream>>>(
+        norm, static_cast<const T*>(x), scratch, counters);
   };
   norm.rows.wide ? run(float{}) : run(Half{});
 }
@@ -722,7 +824,7 @@ void norm_from_running(const NormArguments& norm, cudaStream_t stream) {
 void norm_apply(const NormArguments& norm, const void* x, const void* residual, void* y, cudaStream_t stream) {
   const auto run = [&](auto zero) {
     using T = decltype(zero);
-    const int blocks = blocks_for(norm.rows, Vector<T>::kSize, kApplyBlocks);
+    const int blocks = pass_blocks<T>(norm.rows);
     const T* from = static_cast<const T*>(x);
     T* to = static_cast<T*>(y);
     if (residual != nullptr) {
@@ -734,11 +836,11 @@ void norm_apply(const NormArguments& norm, const void* x, const void* residual, 
   norm.rows.wide ? run(float{}) : run(Half{});
 }
 
-void norm_backward(const NormBackwardArguments& arguments, float* scratch, unsigned* counter, cudaStream_t stream) {
+void norm_backward(const NormBackwardArguments& arguments, float* scratch, unsigned* counters, cudaStream_t stream) {
   if (arguments.norm.rows.wide) {
-    choose_norm_backward<float>(arguments, scratch, counter, stream);
+    choose_norm_backward<float>(arguments, scratch, counters, stream);
   } else {
-    choose_norm_backward<Half>(arguments, scratch, counter, stream);
+    choose_norm_backward<Half>(arguments, scratch, counters, stream);
   }
 }
 
@@ -783,23 +885,20 @@ void advance(int64_t* clock, int64_t* counter, const float* tables, int64_t step
 }
 
 void pack_weights(const ConvEntry* convs, int count, bool wide, const float* rates, cudaStream_t stream) {
-  over_convs(convs, count, [&](const ConvTable& table, int blocks, size_t bytes) {
-    if (wide) {
-      pack_kernel<float><<<blocks, kSlices, bytes, stream>>>(table, rates);
-    } else {
-      pack_kernel<Half><<<blocks, kSlices, bytes, stream>>>(table, rates);
-    }
+  over_kinds(wide, [&](auto type, auto area) {
+    over_convs(convs, count, area(), [&](const ConvTable& table, int blocks) {
+      pack_kernel<typename decltype(type)::Type, decltype(area)::value><<<blocks, kSlices, 0, stream>>>(table, rates);
+    });
   });
 }
 
 void update_convs(const ConvEntry* convs, int count, bool wide, const float* rates, const Update& update,
                   cudaStream_t stream) {
-  over_convs(convs, count, [&](const ConvTable& table, int blocks, size_t bytes) {
-    if (wide) {
-      update_kernel<float><<<blocks, kSlices, 2 * bytes, stream>>>(table, rates, update);
-    } else {
-      update_kernel<Half><<<blocks, kSlices, 2 * bytes, stream>>>(table, rates, update);
-    }
+  over_kinds(wide, [&](auto type, auto area) {
+    over_convs(convs, count, area(), [&](const ConvTable& table, int blocks) {
+      update_kernel<typename decltype(type)::Type, decltype(area)::value>
+          <<<blocks, kSlices, 0, stream>>>(table, rates, update);
+    });
   });
 }
 

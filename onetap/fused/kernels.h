@@ -31,11 +31,12 @@ struct NormArguments {
   bool relu = false;
 };
 
-// Floats of scratch that the two reductions need, and the counter (zero before and after) that they share.
+// Floats of scratch that the two reductions need, and counters (zero before and after) that they share.
 int64_t norm_scratch_floats(int64_t channels);
+int64_t norm_counters(int64_t channels);
 
 // mean, inverse_sd, scale and shift of the batch; running statistics move.
-void norm_statistics(const NormArguments& norm, const void* x, float* scratch, unsigned* counter, cudaStream_t stream);
+void norm_statistics(const NormArguments& norm, const void* x, float* scratch, unsigned* counters, cudaStream_t stream);
 // scale and shift by the running statistics.
 void norm_from_running(const NormArguments& norm, cudaStream_t stream);
 void norm_apply(const NormArguments& norm, const void* x, const void* residual, void* y, cudaStream_t stream);
@@ -51,7 +52,7 @@ struct NormBackwardArguments {
   float* beta_grad = nullptr;
   float* coefficients = nullptr;  // [3, channels]
 };
-void norm_backward(const NormBackwardArguments& arguments, float* scratch, unsigned* counter, cudaStream_t stream);
+void norm_backward(const NormBackwardArguments& arguments, float* scratch, unsigned* counters, cudaStream_t stream);
 
 void global_pool(const Rows& rows, const void* x, int64_t images, int64_t real, float* y, cudaStream_t stream);
 void global_pool_backward(const Rows& rows, const float* dy, int64_t images, int64_t real, void* dx,
