@@ -126,13 +126,24 @@ void Engine::without_trace(const std::function<void()>& work) {
   for (size_t i = 0; i < all.size(); ++i) all[i].second.detach().copy_(before[i]);
 }
 
+// To the start, so that steps for trial do not run over the end of the epoch or of the schedule.
+void Engine::rewind() {
+  train_.clock.zero_();
+  counter_.zero_();
+}
+
 std::function<void()> Engine::ready(const std::function<void()>& work) {
   return options_.device.is_cuda() && options_.capture ? capture_graph(work) : work;
 }
 
 void Engine::replay(int64_t count) {
   auto& graph = graphs_[count];
-  if (!graph) without_trace([&] { graph = ready([this, count] { step(count); }); });
+  if (!graph) {
+    without_trace([&] {
+      rewind();
+      graph = ready([this, count] { step(count); });
+    });
+  }
   graph();
 }
 
@@ -142,6 +153,7 @@ double Engine::time(const std::function<void()>& work, int64_t repeats) {
   repeats = std::max<int64_t>(1, std::min(repeats, most));
   double seconds = 0;
   without_trace([&] {
+    rewind();
     const auto run = ready(work);
     run();
     wait_for_device(options_.device);

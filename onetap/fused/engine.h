@@ -69,6 +69,7 @@ class Engine {
   void step(int64_t count, Phase last = Phase::kUpdate);
   // Does `work` and leaves no trace of it in what is trained.
   void without_trace(const std::function<void()>& work);
+  void rewind();
   // What does `work`: on a GPU a captured graph of it.
   std::function<void()> ready(const std::function<void()>& work);
   double time(const std::function<void()>& work, int64_t repeats);
