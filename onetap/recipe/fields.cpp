@@ -1,4 +1,6 @@
 // The table of everything a recipe can say.
+#include "onetap/base/fail.h"
+#include "onetap/base/text.h"
 #include "onetap/recipe/recipe.h"
 
 #include <algorithm>
@@ -116,6 +118,13 @@ const RecipeField* find_recipe_field(std::string_view key) {
   const auto found =
       std::find_if(fields.begin(), fields.end(), [&](const RecipeField& field) { return key == field.key; });
   return found == fields.end() ? nullptr : &*found;
+}
+
+const RecipeField& known_recipe_field(std::string_view key, std::string_view where) {
+  if (const RecipeField* field = find_recipe_field(key)) return *field;
+  std::vector<std::string> keys;
+  for (const RecipeField& candidate : recipe_fields()) keys.emplace_back(candidate.key);
+  fail_usage("[recipe] unknown key {}{}", where, did_you_mean(key, keys));
 }
 
 std::string RecipeField::flag() const {
