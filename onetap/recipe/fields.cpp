@@ -94,10 +94,11 @@ const std::vector<RecipeField>& recipe_fields() {
       free_on_resume(number("workers", kRun, "threads that prepare batches; the result does not depend on it",
                             &R::workers, 1, 256)),
       free_on_resume(text("device", kRun, "auto, cpu, cuda or cuda:N", &R::device)),
-      free_on_resume(text("precision", kRun,
-                          "of activations: fp32, tf32 or bf16 (GPUs), or auto: bf16 on a GPU, fp32 on a CPU; weights are "
-                          "always fp32",
-                          &R::precision, {"auto", "fp32", "tf32", "bf16"})),
+      free_on_resume(
+          text("precision", kRun,
+               "of activations: fp32, tf32 or bf16 (GPUs), or auto: bf16 on a GPU, fp32 on a CPU; weights are "
+               "always fp32",
+               &R::precision, {"auto", "fp32", "tf32", "bf16"})),
       free_on_resume(text("engine", kRun,
                           "how a step is computed: plain (LibTorch's autograd), fused (a step of our own, without "
                           "autograd), or auto: fused on a GPU where the network allows it",
