@@ -130,6 +130,13 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
+}
+
 std::string with_thousands(double value) {
   const bool whole = value == std::floor(value);
   std::string digits = whole ? fmt::format("{:.0f}", value) : fmt::format("{:.1f}", value);

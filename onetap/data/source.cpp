@@ -67,6 +67,13 @@ DataSpec parse_data_spec(std::string_view text) {
   return spec;
 }
 
+std::string absolute_data_spec(const std::string& text) {
+  const DataSpec spec = parse_data_spec(text);
+  if (spec.kind == "shapes") return text;
+  const fs::path directory = spec.argument.empty() ? data_cache_directory() : fs::path(spec.argument);
+  return spec.kind + ":" + fs::absolute(directory).lexically_normal().string();
+}
+
 DataSource open_data(std::string_view text) {
   const DataSpec spec = parse_data_spec(text);
   DataSource source;

@@ -19,6 +19,9 @@ struct DataSpec {
 // cifar100 without a directory mean the cache that `onetap data fetch` fills. kUsage for anything else.
 DataSpec parse_data_spec(std::string_view text);
 
+// The data set's path made absolute, so that a run resumes from any directory; "shapes" stays as it is.
+std::string absolute_data_spec(const std::string& spec);
+
 DataSource open_data(std::string_view spec);
 
 // $ONETAP_DATA, else $XDG_CACHE_HOME/onetap/data, else ~/.cache/onetap/data.

@@ -1,7 +1,10 @@
 #include "onetap/journal/run_files.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/file.h"
 #include "onetap/graph/text.h"
+#include "onetap/journal/metrics.h"
+#include "onetap/journal/run_state.h"
 
 #include <system_error>
 
@@ -20,6 +23,18 @@ Recipe RunFiles::read_config() const {
 Graph RunFiles::read_graph() const {
   if (!holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", root.string());
   return read_network(network());
+}
+
+bool RunFiles::finished() const {
+  try {
+    const std::filesystem::path file = checkpoints() / "last" / "state.json";
+    const RunState state = RunState::parse(read_file(file, 1u << 20), file.string());
+    const auto lines = read_metrics(metrics());
+    return !lines.empty() && lines.back().split == "test" && lines.back().epoch == read_config().epochs &&
+           state.epoch_logged && state.step == lines.back().step;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 }  // namespace onetap

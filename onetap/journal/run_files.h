@@ -31,6 +31,8 @@ struct RunFiles {
   // kData if this is not a run directory.
   Recipe read_config() const;
   Graph read_graph() const;
+  // True once all epochs are done, tested and in the newest checkpoint. False as well for what cannot be read.
+  bool finished() const;
 };
 
 }  // namespace onetap

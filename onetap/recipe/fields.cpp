@@ -1,4 +1,6 @@
 // The table of everything a recipe can say.
+#include "onetap/base/fail.h"
+#include "onetap/base/text.h"
 #include "onetap/recipe/recipe.h"
 
 #include <algorithm>
@@ -92,10 +94,11 @@ const std::vector<RecipeField>& recipe_fields() {
       free_on_resume(number("workers", kRun, "threads that prepare batches; the result does not depend on it",
                             &R::workers, 1, 256)),
       free_on_resume(text("device", kRun, "auto, cpu, cuda or cuda:N", &R::device)),
-      free_on_resume(text("precision", kRun,
-                          "of activations: fp32, tf32 or bf16 (GPUs), or auto: bf16 on a GPU, fp32 on a CPU; weights are "
-                          "always fp32",
-                          &R::precision, {"auto", "fp32", "tf32", "bf16"})),
+      free_on_resume(
+          text("precision", kRun,
+               "of activations: fp32, tf32 or bf16 (GPUs), or auto: bf16 on a GPU, fp32 on a CPU; weights are "
+               "always fp32",
+               &R::precision, {"auto", "fp32", "tf32", "bf16"})),
       free_on_resume(text("engine", kRun,
                           "how a step is computed: plain (LibTorch's autograd), fused (a step of our own, without "
                           "autograd), or auto: fused on a GPU where the network allows it",
@@ -116,6 +119,13 @@ const RecipeField* find_recipe_field(std::string_view key) {
   const auto found =
       std::find_if(fields.begin(), fields.end(), [&](const RecipeField& field) { return key == field.key; });
   return found == fields.end() ? nullptr : &*found;
+}
+
+const RecipeField& known_recipe_field(std::string_view key, std::string_view where) {
+  if (const RecipeField* field = find_recipe_field(key)) return *field;
+  std::vector<std::string> keys;
+  for (const RecipeField& candidate : recipe_fields()) keys.emplace_back(candidate.key);
+  fail_usage("[recipe] unknown key {}{}", where, did_you_mean(key, keys));
 }
 
 std::string RecipeField::flag() const {

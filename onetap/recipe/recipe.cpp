@@ -137,6 +137,14 @@ bool is_network_file(const std::string& arch) {
   return arch.find('/') != std::string::npos || ends_with(".txt") || ends_with(".net");
 }
 
+void make_paths_absolute(Recipe& recipe) {
+  const auto absolute = [](const std::string& path) {
+    return std::filesystem::absolute(path).lexically_normal().string();
+  };
+  if (is_network_file(recipe.arch)) recipe.arch = absolute(recipe.arch);
+  if (!recipe.init.empty()) recipe.init = absolute(recipe.init);
+}
+
 Graph recipe_network(const Recipe& recipe, int64_t classes, int64_t image_size) {
   if (is_network_file(recipe.arch)) {
     Graph graph = read_network(recipe.arch);

@@ -92,6 +92,8 @@ struct RecipeField {
 
 const std::vector<RecipeField>& recipe_fields();
 const RecipeField* find_recipe_field(std::string_view key);
+// kUsage naming `where` and, for a typing error, the nearest key.
+const RecipeField& known_recipe_field(std::string_view key, std::string_view where);
 
 // Sets one field from text; kUsage naming `where` if the text does not fit the field.
 void set_recipe_field(Recipe& recipe, const RecipeField& field, std::string_view text, std::string_view where);
@@ -122,5 +124,8 @@ Graph recipe_network(const Recipe& recipe, int64_t classes, int64_t image_size);
 
 // True if `arch` is a path to a network text file rather than a name of the zoo.
 bool is_network_file(const std::string& arch);
+
+// The paths of a network file and of initial weights made absolute, so that a run resumes from any directory.
+void make_paths_absolute(Recipe& recipe);
 
 }  // namespace onetap

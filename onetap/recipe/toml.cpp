@@ -1,6 +1,5 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
-#include "onetap/base/text.h"
 #include "onetap/recipe/recipe.h"
 
 // The parser asserts what "[[[[" does not keep; without the assertion it reports an error, as it should.
@@ -95,14 +94,9 @@ std::vector<std::string> apply_recipe_text(Recipe& recipe, std::string_view text
     const std::string name = from_ascii(key.str());
     if (name == kProvenance) continue;
     const std::string where = fmt::format("{} ({}:{})", name, label, node.source().begin.line);
-    const RecipeField* field = find_recipe_field(name);
-    if (field == nullptr) {
-      std::vector<std::string> keys;
-      for (const RecipeField& candidate : recipe_fields()) keys.emplace_back(candidate.key);
-      fail_usage("[recipe] unknown key {}{}", where, did_you_mean(name, keys));
-    }
-    check_type(*field, node, where);
-    set_recipe_field(recipe, *field, scalar_text(node, where), where);
+    const RecipeField& field = known_recipe_field(name, where);
+    check_type(field, node, where);
+    set_recipe_field(recipe, field, scalar_text(node, where), where);
     set_keys.emplace_back(name);
   }
   return set_keys;

@@ -1,6 +1,7 @@
 #include "onetap/report/heatmap.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/text.h"
 #include "onetap/report/heatmap_layout.h"
 #include "onetap/report/svg_canvas.h"
 
@@ -22,13 +23,6 @@ std::vector<double> normalised(const std::vector<Number>& values) {
   std::vector<double> shares;
   for (const Number value : values) shares.push_back(total > 0 ? static_cast<double>(value) / total : 0.0);
   return shares;
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + '"';
 }
 
 }  // namespace

@@ -3,30 +3,15 @@
 #include "onetap/base/cpus.h"
 #include "onetap/base/fail.h"
 #include "onetap/base/text.h"
-#include "onetap/data/source.h"
 #include "onetap/graph/zoo/zoo.h"
 
 #include <algorithm>
-#include <filesystem>
-
-namespace fs = std::filesystem;
 
 namespace onetap {
-std::string absolute_data_spec(const std::string& text) {
-  const DataSpec spec = parse_data_spec(text);
-  if (spec.kind == "shapes") return text;
-  const fs::path directory = spec.argument.empty() ? data_cache_directory() : fs::path(spec.argument);
-  return spec.kind + ":" + fs::absolute(directory).lexically_normal().string();
-}
-
-std::string absolute_arch(const std::string& arch) {
-  return is_network_file(arch) ? fs::absolute(arch).lexically_normal().string() : arch;
-}
 
 Recipe resolve_recipe(Recipe recipe, const DataSource& source) {
   recipe.data = absolute_data_spec(recipe.data);
-  recipe.arch = absolute_arch(recipe.arch);
-  if (!recipe.init.empty()) recipe.init = fs::absolute(recipe.init).lexically_normal().string();
+  make_paths_absolute(recipe);
   if (!is_network_file(recipe.arch)) {
     const ZooEntry& entry = find_architecture(recipe.arch);
     if (!recipe.width) recipe.width = entry.default_width;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "onetap/data/dataset.h"
+#include "onetap/data/source.h"
 #include "onetap/data/transform.h"
 #include "onetap/graph/graph.h"
 #include "onetap/nn/torch.h"
@@ -10,11 +11,6 @@
 #include <string>
 
 namespace onetap {
-
-// The data set's path made absolute, so that a run resumes from any directory; "shapes" stays as it is.
-std::string absolute_data_spec(const std::string& spec);
-// A network file's path made absolute; a zoo name stays as it is.
-std::string absolute_arch(const std::string& arch);
 
 // Fills every default that depends on data, architecture or machine.
 Recipe resolve_recipe(Recipe recipe, const DataSource& source);

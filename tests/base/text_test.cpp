@@ -15,6 +15,12 @@ TEST(Text, ParsesWholeNumbersOnly) {
   EXPECT_FALSE(parse_double("1.0f").has_value());
 }
 
+TEST(Text, QuotesCellsOfCsvFilesWhereNeeded) {
+  EXPECT_EQ(csv_field("layer1.0"), "layer1.0");
+  EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
+  EXPECT_EQ(csv_field("say \"x\""), "\"say \"\"x\"\"\"");
+}
+
 TEST(Text, Globs) {
   EXPECT_TRUE(glob_match("layer1.*", "layer1.0.conv1"));
   EXPECT_TRUE(glob_match("*.conv?", "layer1.0.conv2"));

@@ -2,6 +2,7 @@
 #include "onetap/journal/event_file.h"
 #include "onetap/journal/line_file.h"
 #include "onetap/journal/metrics.h"
+#include "onetap/journal/run_files.h"
 #include "onetap/journal/run_state.h"
 #include "tests/support/protobuf.h"
 #include "tests/support/support.h"
@@ -18,6 +19,7 @@ using testing::expect_error;
 using testing::fields;
 using testing::read_text;
 using testing::TempDir;
+using testing::write_text;
 
 MetricLine line(int64_t step) {
   MetricLine metrics;
@@ -39,6 +41,30 @@ TEST(Metrics, LinesRoundTripExactly) {
   train.acc_hard.reset();
   EXPECT_NE(train.json().find("\"acc_hard\":null"), std::string::npos);
   EXPECT_FALSE(MetricLine::parse(train.json(), "test").acc_hard.has_value());
+}
+
+TEST(RunFiles, FinishedOnceTheLastTestIsInACheckpoint) {
+  const TempDir dir;
+  const RunFiles files(dir.path());
+  const auto write_state = [&](int64_t step, bool epoch_logged) {
+    RunState state;
+    state.step = step;
+    state.epoch_logged = epoch_logged;
+    write_text(files.checkpoints() / "last" / "state.json", state.json());
+  };
+  fs::create_directories(files.checkpoints() / "last");
+  EXPECT_FALSE(files.finished());
+  write_text(files.config(), "epochs = 1\n");
+  write_text(files.metrics(), line(7).json() + "\n");
+  EXPECT_FALSE(files.finished()) << "no checkpoint yet";
+  write_state(7, false);
+  EXPECT_FALSE(files.finished()) << "killed between the test and its checkpoint";
+  write_state(7, true);
+  EXPECT_TRUE(files.finished());
+  write_text(files.config(), "epochs = 2\n");
+  EXPECT_FALSE(files.finished()) << "an epoch is left";
+  write_text(files.checkpoints() / "last" / "state.json", "{}");
+  EXPECT_FALSE(files.finished());
 }
 
 TEST(Metrics, ResumeCutsBackToTheCheckpoint) {

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ONETAP = os.environ.get("ONETAP", "onetap")
@@ -72,6 +73,27 @@ def weights(run):
         with open(os.path.join(run, name), "rb") as file:
             parts.append(file.read())
     return parts
+
+
+def wait_until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"it did not come true within {seconds} s")
+        time.sleep(0.02)
+
+
+def process_state(pid):
+    """R running, S sleeping, T stopped, Z ended but not asked for, X gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+
+
+def gone(pid):
+    return process_state(pid) in "ZX"
 
 
 def main():

@@ -10,7 +10,7 @@ from support import ONETAP, SMALL, CommandTest, main, metrics, needs_training, o
 class Help(CommandTest):
     def test_every_verb_explains_itself_with_examples(self):
         top = self.succeeds("--help")
-        for verb in (["train"], ["eval"], ["data"], ["data", "fetch"], ["data", "check"], ["nets"], ["count"],
+        for verb in (["train"], ["sweep"], ["launch"], ["eval"], ["data"], ["data", "fetch"], ["data", "check"], ["nets"], ["count"],
                      ["freeze"], ["sensitivity"], ["run"], ["bench"], ["export"], ["heatmap"], ["report"],
                      ["completion"]):
             self.assertIn(verb[0], top.stdout)
@@ -120,6 +120,18 @@ class TrainAndEval(CommandTest):
         # The saved recipe is a recipe.
         self.succeeds("train", self.path("run", "config.toml"), "--out", self.path("again"))
         self.assertEqual(metrics(self.path("run")), metrics(self.path("again")))
+
+    def test_a_sweep_is_the_runs_one_by_one(self):
+        result = self.succeeds("sweep", *SMALL, "--epochs", 1, "--grid", "seed=0,1", "--jobs", 2, "--out",
+                               self.path("sweep"), "--json")
+        answer = json.loads(result.stdout)
+        for seed in (0, 1):
+            self.succeeds("train", *SMALL, "--epochs", 1, "--seed", seed, "--out", self.path(f"run{seed}"))
+            self.assertEqual(metrics(self.path("sweep", f"seed={seed}")), metrics(self.path(f"run{seed}")))
+            self.assertEqual(answer["runs"][seed]["acc_hard"], metrics(self.path(f"run{seed}"))[-1]["acc_hard"])
+        again = self.succeeds("sweep", "--out", self.path("sweep"), "--json")
+        self.assertEqual(json.loads(again.stdout), answer)
+        self.assertEqual(again.stderr, "")
 
     def test_a_network_of_ones_own(self):
         net = self.write("my.net", "onetap-net 1\nx = input 3x32x32\na = conv x out=8 kernel=3 pad=1 stride=2\n"

@@ -63,6 +63,10 @@ void Console::error(std::string_view text) {
   line("onetap: ", "31", text);
 }
 
+void Console::relay(std::string_view text) {
+  fmt::print(stderr, "{}{}\n", progress_ ? "\r\033[K" : "", text);
+}
+
 void Console::progress(std::string_view text) {
   if (!progress_) return;
   const auto now = std::chrono::steady_clock::now();

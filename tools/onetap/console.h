@@ -23,6 +23,10 @@ class Console {
   void warn(std::string_view text);
   void error(std::string_view text);
 
+  // One line of another process on stderr. On a terminal it takes the place of that one's progress line, if there is
+  // any.
+  void relay(std::string_view text);
+
   // Replaces the line at the bottom of a terminal, at most ten times a second; nothing elsewhere.
   void progress(std::string_view text);
   void clear_progress();

@@ -1,10 +1,20 @@
 #include "tools/onetap/recipe_flags.h"
 
+#include "onetap/base/fail.h"
+#include "onetap/base/file.h"
 #include "onetap/base/text.h"
+#include "onetap/data/source.h"
 
 #include <algorithm>
 
 namespace onetap::tool {
+namespace {
+
+std::string negative_flag(const RecipeField& field) {
+  return "--no-" + field.flag().substr(2);
+}
+
+}  // namespace
 
 void RecipeFlags::add(CLI::App& app, const std::vector<std::string>& keys) {
   const Recipe defaults;
@@ -14,7 +24,7 @@ void RecipeFlags::add(CLI::App& app, const std::vector<std::string>& keys) {
     const std::string usual = recipe_field_text(defaults, field);
     CLI::Option* option = nullptr;
     if (std::holds_alternative<bool Recipe::*>(field.member)) {
-      const std::string names = field.flag() + ",!--no-" + field.flag().substr(2);
+      const std::string names = field.flag() + ",!" + negative_flag(field);
       option = app.add_flag_function(
           names, [this, key](int64_t count) { given_[key] = count > 0 ? "true" : "false"; },
           std::string(field.help) + (usual == "true" ? " (default: yes)" : ""));
@@ -34,6 +44,41 @@ void RecipeFlags::apply(Recipe& recipe) const {
     const RecipeField* field = find_recipe_field(key);
     set_recipe_field(recipe, *field, value, field->flag());
   }
+}
+
+std::string recipe_flag(const RecipeField& field, const std::string& value) {
+  if (!std::holds_alternative<bool Recipe::*>(field.member)) return field.flag() + "=" + value;
+  return value == "true" ? field.flag() : negative_flag(field);
+}
+
+RecipeRequest read_recipe_request(const std::string& path, const RecipeFlags& flags) {
+  RecipeRequest request;
+  if (!path.empty()) {
+    const auto keys = apply_recipe_text(request.recipe, read_file(path, 1u << 20), path);
+    request.keys.insert(keys.begin(), keys.end());
+  }
+  flags.apply(request.recipe);
+  for (const auto& [key, value] : flags.given()) request.keys.insert(key);
+  return request;
+}
+
+Recipe merge_for_resume(Recipe started, const RecipeRequest& request, std::string_view kind,
+                        const std::string& directory) {
+  Recipe asked = request.recipe;
+  asked.data = absolute_data_spec(asked.data);
+  make_paths_absolute(asked);
+  for (const std::string& key : request.keys) {
+    const RecipeField& field = *find_recipe_field(key);
+    const std::string now = recipe_field_text(asked, field), then = recipe_field_text(started, field);
+    const bool left_open = now == "auto" || (key == "threads" && now == "0");
+    if (now == then || left_open) continue;
+    if (!field.may_change_on_resume) {
+      fail_usage("[{0}] {1} was started with {2} = {3}, got {4}: a resumed {0} keeps its recipe", kind, directory, key,
+                 then.empty() ? "(unset)" : then, now);
+    }
+    set_recipe_field(started, field, now, field.flag());
+  }
+  return started;
 }
 
 }  // namespace onetap::tool

@@ -6,7 +6,9 @@
 #include <CLI/CLI.hpp>
 
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace onetap::tool {
@@ -25,5 +27,22 @@ class RecipeFlags {
  private:
   std::map<std::string, std::string> given_;
 };
+
+// The flag that sets this field to this value: "--t1=0.02", "--no-flip".
+std::string recipe_flag(const RecipeField& field, const std::string& value);
+
+// The recipe a user asks for, and which keys they named themselves.
+struct RecipeRequest {
+  Recipe recipe;
+  std::set<std::string> keys;
+};
+
+// The recipe at `path` (none if that is empty), and the flags over it.
+RecipeRequest read_recipe_request(const std::string& path, const RecipeFlags& flags);
+
+// What was started keeps its recipe: what does not alter the computation may change, the rest must agree. kUsage calls
+// it a `kind` ("run") in `directory`.
+Recipe merge_for_resume(Recipe started, const RecipeRequest& request, std::string_view kind,
+                        const std::string& directory);
 
 }  // namespace onetap::tool

@@ -35,4 +35,28 @@ std::string Table::text() const {
   return text;
 }
 
+std::string Table::markdown() const {
+  std::string text;
+  const auto put = [&](const std::vector<std::string>& cells) {
+    text += '|';
+    for (const std::string& cell : cells) {
+      text += ' ';
+      for (const char c : cell) text += c == '|' ? "\\|" : std::string(1, c);
+      text += " |";
+    }
+    text += '\n';
+  };
+  std::vector<std::string> titles, rules;
+  for (const Column& column : columns_) {
+    titles.push_back(column.title);
+    rules.emplace_back(column.align == Align::kRight ? "---:" : "---");
+  }
+  put(titles);
+  put(rules);
+  for (const auto& row : rows_) {
+    if (!row.empty()) put(row);
+  }
+  return text;
+}
+
 }  // namespace onetap::tool

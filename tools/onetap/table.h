@@ -20,6 +20,8 @@ class Table {
   // A line between the rows so far and those that follow.
   void rule() { rows_.emplace_back(); }
   std::string text() const;
+  // As Markdown has tables; rules are left out.
+  std::string markdown() const;
 
  private:
   std::vector<Column> columns_;

@@ -21,10 +21,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <set>
 #include <unistd.h>
-
-namespace fs = std::filesystem;
 
 namespace onetap::tool {
 namespace {
@@ -37,44 +34,6 @@ struct TrainOptions {
   bool dry_run = false;
   bool json = false;
 };
-
-// The recipe a user asks for, and which keys they named themselves.
-struct Request {
-  Recipe recipe;
-  std::set<std::string> keys;
-};
-
-Request read_request(const TrainOptions& options) {
-  Request request;
-  if (!options.recipe_path.empty()) {
-    const auto keys = apply_recipe_text(request.recipe, read_file(options.recipe_path, 1u << 20), options.recipe_path);
-    request.keys.insert(keys.begin(), keys.end());
-  }
-  options.flags.apply(request.recipe);
-  for (const auto& [key, value] : options.flags.given()) request.keys.insert(key);
-  return request;
-}
-
-// A resumed run keeps its recipe; what does not alter the computation may change, the rest must agree.
-Recipe merge_for_resume(const RunFiles& files, const Request& request) {
-  Recipe recipe = files.read_config();
-  Recipe asked = request.recipe;
-  asked.data = absolute_data_spec(asked.data);
-  asked.arch = absolute_arch(asked.arch);
-  if (!asked.init.empty()) asked.init = fs::absolute(asked.init).lexically_normal().string();
-  for (const std::string& key : request.keys) {
-    const RecipeField& field = *find_recipe_field(key);
-    const std::string now = recipe_field_text(asked, field), then = recipe_field_text(recipe, field);
-    const bool left_open = now == "auto" || (key == "threads" && now == "0");
-    if (now == then || left_open) continue;
-    if (!field.may_change_on_resume) {
-      fail_usage("[run] {} was started with {} = {}, got {}: a resumed run keeps its recipe", files.root.string(), key,
-                 then.empty() ? "(unset)" : then, now);
-    }
-    set_recipe_field(recipe, field, now, field.flag());
-  }
-  return recipe;
-}
 
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -157,11 +116,11 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
 
 int run_train(const TrainOptions& options) {
   if (options.out.empty() && !options.dry_run) fail_usage("[train] expected --out RUN, the directory for this run");
-  const Request request = read_request(options);
+  const RecipeRequest request = read_recipe_request(options.recipe_path, options.flags);
   const RunFiles files(options.out);
   const bool resuming = options.resume && files.holds_run();
 
-  Recipe recipe = resuming ? merge_for_resume(files, request) : request.recipe;
+  Recipe recipe = resuming ? merge_for_resume(files.read_config(), request, "run", options.out) : request.recipe;
   check_recipe(recipe);
   parse_device(recipe.device);
   const DataSource source = open_data(recipe.data);
@@ -192,6 +151,8 @@ int run_train(const TrainOptions& options) {
 }
 
 }  // namespace
+
+void require_training(const char*) {}
 
 void add_train(CLI::App& app, Action& action) {
   auto options = std::make_shared<TrainOptions>();

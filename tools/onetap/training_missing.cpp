@@ -26,6 +26,9 @@ void add_train(CLI::App& app, Action& action) {
 void add_bench_train(CLI::App& bench, Action& action) {
   add_missing(bench, action, "train", "what a training step costs");
 }
+void require_training(const char* verb) {
+  needs_libtorch(verb);
+}
 void add_freeze(CLI::App& app, Action& action) {
   add_missing(app, action, "freeze", "a run to a .tap file");
 }

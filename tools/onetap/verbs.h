@@ -10,6 +10,9 @@ namespace onetap::tool {
 // What the chosen verb wants to do; returns the exit code.
 using Action = std::function<int()>;
 
+// kUsage in a build without LibTorch.
+void require_training(const char* verb);
+
 void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
@@ -23,6 +26,8 @@ void add_report(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_bench_train(CLI::App& bench, Action& action);
+void add_launch(CLI::App& app, Action& action);
+void add_sweep(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 }  // namespace onetap::tool
