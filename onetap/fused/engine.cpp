@@ -88,7 +88,7 @@ Engine::Engine(nn::GraphModule module, const nn::NamedTensors& momenta, const Da
 
 Engine::~Engine() = default;
 
-void Engine::start_epoch(int64_t epoch, int64_t first, int64_t steps_done) {
+void Engine::start_epoch(int64_t epoch, int64_t first, int64_t steps_done, const Sums& so_far) {
   const auto size = static_cast<uint32_t>(train_.images.size(0));
   const auto order = permutation(size, Random(options_.seed, Purpose::kShuffle, static_cast<uint32_t>(epoch)));
   auto host = torch::empty({static_cast<int64_t>(size)}, torch::kInt32);
@@ -97,7 +97,9 @@ void Engine::start_epoch(int64_t epoch, int64_t first, int64_t steps_done) {
   train_.clock.copy_(torch::tensor({first, epoch}, torch::kInt64));
   counter_.fill_(steps_done);
   values_.rates.copy_(tables_.select(1, steps_done));
+  loss_.sums.copy_(torch::tensor({so_far.loss, static_cast<double>(so_far.right)}, torch::kFloat64));
   at_ = first;
+  images_ = so_far.images;
 }
 
 void Engine::step(int64_t count, Phase last) {
@@ -183,15 +185,12 @@ void Engine::run(int64_t steps) {
   }
 }
 
-Engine::Sums Engine::take_sums() {
+Sums Engine::sums() const {
   const auto host = loss_.sums.cpu();
-  Sums sums{host[0].item<double>(), static_cast<int64_t>(host[1].item<double>()), images_};
-  loss_.sums.zero_();
-  images_ = 0;
-  return sums;
+  return {host[0].item<double>(), static_cast<int64_t>(host[1].item<double>()), images_};
 }
 
-std::optional<Engine::Sums> Engine::test(const std::function<bool(int64_t)>& progress) {
+std::optional<Sums> Engine::test(const std::function<bool(int64_t)>& progress) {
   LossState loss;
   loss.sums = torch::zeros_like(loss_.sums);
   network_.pack_for_inference();

@@ -33,6 +33,13 @@ AugmentState resident_data(const Dataset& data, const View& view, torch::Device 
 // Why a run cannot be done by the engine; empty: it can.
 std::string engine_obstacle(const Graph& graph, const DataSource& source, const EngineOptions& options);
 
+// Added up over images.
+struct Sums {
+  double loss = 0;
+  int64_t right = 0;
+  int64_t images = 0;
+};
+
 // The phases of a step, in order.
 enum class Phase { kSample, kPack, kForward, kLoss, kBackward, kUpdate };
 
@@ -43,18 +50,13 @@ class Engine {
          const EngineOptions& options);
   ~Engine();
 
-  // Places the run before step `first` of an epoch, `steps_done` steps after its start.
-  void start_epoch(int64_t epoch, int64_t first, int64_t steps_done);
+  // Places the run before step `first` of an epoch, `steps_done` steps after its start; `so_far` is of this epoch.
+  void start_epoch(int64_t epoch, int64_t first, int64_t steps_done, const Sums& so_far = {});
   // So many steps of the epoch. Returns when they are under way.
   void run(int64_t steps);
-
-  struct Sums {
-    double loss = 0;  // over images
-    int64_t right = 0;
-    int64_t images = 0;
-  };
-  // Of all steps since the last call; waits for them.
-  Sums take_sums();
+  // Of the epoch, with what it began with; waits for the steps. They are added up step by step on the device, so they
+  // do not depend on when they were asked for.
+  Sums sums() const;
 
   // Over the test set, by running statistics and in the module's present mode. `progress` as in evaluate().
   int64_t test_images() const { return test_.images.size(0); }
@@ -85,7 +87,7 @@ class Engine {
   torch::Tensor tables_, counter_;
   LossState loss_;
   int64_t at_ = 0;                                   // step of the epoch
-  int64_t images_ = 0;                               // since the last take_sums()
+  int64_t images_ = 0;                               // of the epoch
   std::map<int64_t, std::function<void()>> graphs_;  // by the images of a step
 };
 

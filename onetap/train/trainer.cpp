@@ -189,8 +189,8 @@ class Trainer {
   bool run_fused(int64_t first) {
     constexpr double kPortionSeconds = 0.5;
     const int64_t per_epoch = schedule_.steps_per_epoch();
-    int64_t portion = 8;
-    engine_->start_epoch(epoch(), first, state_.step);
+    int64_t portion = 1;
+    engine_->start_epoch(epoch(), first, state_.step, {state_.loss_sum, state_.right, state_.seen});
     for (int64_t at = first; at < per_epoch;) {
       int64_t steps = std::min(portion, per_epoch - at);
       if (recipe_.checkpoint_steps > 0) {
@@ -198,15 +198,15 @@ class Trainer {
       }
       const auto portion_started = Clock::now();
       engine_->run(steps);
-      const fused::Engine::Sums sums = engine_->take_sums();
+      const fused::Sums sums = engine_->sums();
       check_loss(sums.loss, state_.step + steps);
       const double taken = std::max(1e-6, seconds_since(portion_started));
-      portion =
-          std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(steps) * kPortionSeconds / taken), 1, 4096);
-      state_.loss_sum += sums.loss;
-      state_.right += sums.right;
-      state_.seen += sums.images;
-      epoch_images_ += sums.images;
+      portion = std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(steps) * kPortionSeconds / taken), 1,
+                                    2 * portion);
+      epoch_images_ += sums.images - state_.seen;
+      state_.loss_sum = sums.loss;
+      state_.right = sums.right;
+      state_.seen = sums.images;
       state_.step += steps;
       at += steps;
       report_step(schedule_.learning_rate(state_.step - 1));
