@@ -141,6 +141,14 @@ class CudaOps : public Ops {
     return dx;
   }
 
+  torch::Tensor column_sums(const torch::Tensor& given) override {
+    const auto x = given.contiguous();
+    auto sums = torch::empty({x.size(1)}, x.options());
+    cuda::column_sums(x.data_ptr<float>(), x.size(0), x.size(1), sums.data_ptr<float>(), stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return sums;
+  }
+
   torch::Tensor loss(LossState& state, const torch::Tensor& given, const torch::Tensor& labels) override {
     const auto logits = given.contiguous();
     auto dlogits = torch::empty_like(logits);

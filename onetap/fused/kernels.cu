@@ -63,7 +63,9 @@ __device__ void put(float x, Half* to) { *to = __float2bfloat16_rn(x); }
 // --- rows ---------------------------------------------------------------------------------------------------------
 
 constexpr int kRowThreads = 512;
-constexpr int kBlocks = 528;  // four for each multiprocessor of the chip this was tuned on
+// Two and four for each multiprocessor of the chip this was tuned on: sums have an end that is paid once a block.
+constexpr int kSumBlocks = 264;
+constexpr int kPassBlocks = 528;
 
 // A thread's place in a pass over all rows: channels [channel, channel + kSize) of rows row, row + step, ...
 template <typename T>
@@ -85,7 +87,7 @@ struct Lane {
 template <typename T>
 int pass_blocks(const Rows& rows) {
   const int64_t rows_in_block = kRowThreads / (rows.channels / Vector<T>::kSize);
-  return static_cast<int>(std::min<int64_t>(kBlocks, (rows.rows + rows_in_block - 1) / rows_in_block));
+  return static_cast<int>(std::min<int64_t>(kPassBlocks, (rows.rows + rows_in_block - 1) / rows_in_block));
 }
 
 // Channels whose sums a block makes: few, so that the block which ends last has little to add up.
@@ -116,44 +118,39 @@ int64_t chunks_of(int64_t channels) {
 template <typename T>
 dim3 sum_blocks(const Rows& rows) {
   const int64_t chunks = chunks_of(rows.channels), needed = (rows.rows + SumLane<T>::kRows - 1) / SumLane<T>::kRows;
-  return dim3(static_cast<unsigned>(std::max<int64_t>(1, std::min(kBlocks / chunks, needed))),
+  return dim3(static_cast<unsigned>(std::max<int64_t>(1, std::min(kSumBlocks / chunks, needed))),
               static_cast<unsigned>(chunks));
 }
 
-// Adds `pieces` of each number, which lie as [piece][number]; the totals come to lie in front.
-__device__ void add_pieces(float mine, float* shared) {
+// Adds two numbers per channel over all rows: in a warp by shuffles, in the block through shared memory, over blocks in a
+// fixed order by the block that ends last, which returns true with the chunk's totals in `totals` as [2][kChunk].
+template <typename T>
+__device__ bool reduce_pairs(float (&a)[Vector<T>::kSize], float (&b)[Vector<T>::kSize], float* scratch,
+                             unsigned* counters, float (&totals)[kNumbers]) {
+  constexpr int kSize = Vector<T>::kSize, kVectors = SumLane<T>::kVectors, kWarps = kRowThreads / 32;
+  __shared__ float shared[kRowThreads];
+  __shared__ float by_warp[kWarps][kNumbers];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+#pragma unroll
+  for (int i = 0; i < kSize; ++i) {
+#pragma unroll
+    for (int step = kVectors; step < 32; step *= 2) {
+      a[i] += __shfl_xor_sync(0xFFFFFFFFu, a[i], step);
+      b[i] += __shfl_xor_sync(0xFFFFFFFFu, b[i], step);
+    }
+    if (lane < kVectors) {
+      by_warp[warp][lane * kSize + i] = a[i];
+      by_warp[warp][kChunk + lane * kSize + i] = b[i];
+    }
+  }
   __syncthreads();
-  shared[threadIdx.x] = mine;
-  __syncthreads();
+  float* partials = scratch + static_cast<int64_t>(blockIdx.y) * gridDim.x * kNumbers;
   if (threadIdx.x < kNumbers) {
     float sum = 0;
 #pragma unroll
-    for (int piece = 0; piece < kPieces; ++piece) sum += shared[piece * kNumbers + threadIdx.x];
-    shared[threadIdx.x] = sum;
+    for (int w = 0; w < kWarps; ++w) sum += by_warp[w][threadIdx.x];
+    __stcg(partials + blockIdx.x * kNumbers + threadIdx.x, sum);
   }
-  __syncthreads();
-}
-
-// Adds two numbers per channel over all rows: in the block through shared memory, over blocks in a fixed order by the
-// block that ends last, which returns true with the chunk's totals in `shared` as [2][kChunk].
-template <typename T>
-__device__ bool reduce_pairs(const float (&a)[Vector<T>::kSize], const float (&b)[Vector<T>::kSize], float* shared,
-                             float* scratch, unsigned* counters) {
-  constexpr int kSize = Vector<T>::kSize, kRows = SumLane<T>::kRows;
-  const int number = threadIdx.x % kNumbers, piece = threadIdx.x / kNumbers;
-  const int row = threadIdx.x / SumLane<T>::kVectors, column = threadIdx.x % SumLane<T>::kVectors * kSize;
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    shared[row * kNumbers + column + i] = a[i];
-    shared[row * kNumbers + kChunk + column + i] = b[i];
-  }
-  __syncthreads();
-  float sum = 0;
-#pragma unroll 4
-  for (int r = piece; r < kRows; r += kPieces) sum += shared[r * kNumbers + number];
-  add_pieces(sum, shared);
-  float* partials = scratch + static_cast<int64_t>(blockIdx.y) * gridDim.x * kNumbers;
-  if (threadIdx.x < kNumbers) partials[blockIdx.x * kNumbers + threadIdx.x] = shared[threadIdx.x];
   __shared__ bool is_last;
   __threadfence();
   __syncthreads();
@@ -161,17 +158,21 @@ __device__ bool reduce_pairs(const float (&a)[Vector<T>::kSize], const float (&b
   __syncthreads();
   if (!is_last) return false;
   __threadfence();
-  sum = 0;
+  const int number = threadIdx.x % kNumbers, piece = threadIdx.x / kNumbers;
+  float sum = 0;
 #pragma unroll 8
   for (int block = piece; block < gridDim.x; block += kPieces) sum += __ldcg(partials + block * kNumbers + number);
-  add_pieces(sum, shared);
+  shared[threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.x < kNumbers) {
+    sum = 0;
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p) sum += shared[p * kNumbers + threadIdx.x];
+    totals[threadIdx.x] = sum;
+  }
+  __syncthreads();
   if (threadIdx.x == 0) counters[blockIdx.y] = 0;
   return true;
-}
-
-template <typename T>
-constexpr int sum_shared_bytes() {
-  return SumLane<T>::kRows * kNumbers * 4;
 }
 
 // A thread's share of per-channel values.
@@ -190,7 +191,7 @@ __device__ void load_channels(const float* from, float (&to)[N]) {
 template <typename T>
 __global__ void __launch_bounds__(kRowThreads) statistics_kernel(NormArguments norm, const T* __restrict__ x,
                                                                  float* scratch, unsigned* counters) {
-  extern __shared__ float shared[];
+  __shared__ float totals[kNumbers];
   constexpr int kSize = Vector<T>::kSize;
   const int channels = static_cast<int>(norm.rows.channels);
   const SumLane<T> lane(channels);
@@ -209,12 +210,12 @@ __global__ void __launch_bounds__(kRowThreads) statistics_kernel(NormArguments n
       }
     }
   }
-  if (!reduce_pairs<T>(sum, squares, shared, scratch, counters)) return;
+  if (!reduce_pairs<T>(sum, squares, scratch, counters, totals)) return;
   const float count = static_cast<float>(norm.rows.rows);
   const int c = blockIdx.y * kChunk + threadIdx.x;
   if (threadIdx.x < kChunk && c < channels) {
-    const float off = shared[threadIdx.x] / count;
-    const float variance = fmaxf(shared[kChunk + threadIdx.x] / count - off * off, 0.0f);
+    const float off = totals[threadIdx.x] / count;
+    const float variance = fmaxf(totals[kChunk + threadIdx.x] / count - off * off, 0.0f);
     const float mean = off + to_float(x[c]);
     const float inverse_sd = rsqrtf(variance + kEpsilon);
     norm.mean[c] = mean;
@@ -290,7 +291,7 @@ __device__ Vector<T> through_relu(const NormBackwardArguments& a, int64_t at, co
 template <typename T, bool kSecond, bool kResidual>
 __global__ void __launch_bounds__(kRowThreads) backward_reduce_kernel(NormBackwardArguments a, float* scratch,
                                                                       unsigned* counters) {
-  extern __shared__ float shared[];
+  __shared__ float totals[kNumbers];
   constexpr int kSize = Vector<T>::kSize;
   const int channels = static_cast<int>(a.norm.rows.channels);
   const SumLane<T> lane(channels);
@@ -313,14 +314,14 @@ __global__ void __launch_bounds__(kRowThreads) backward_reduce_kernel(NormBackwa
       }
     }
   }
-  if (!reduce_pairs<T>(sum, product, shared, scratch, counters)) return;
+  if (!reduce_pairs<T>(sum, product, scratch, counters, totals)) return;
   const float count = static_cast<float>(a.norm.rows.rows);
   const int c = blockIdx.y * kChunk + threadIdx.x;
   if (threadIdx.x < kChunk && c < channels) {
     const bool real = c < a.norm.real;
     const float inverse_sd = a.norm.inverse_sd[c], slope = a.norm.scale[c];
-    const float total = real ? shared[threadIdx.x] : 0.0f;
-    const float with_x = real ? shared[kChunk + threadIdx.x] * inverse_sd : 0.0f;
+    const float total = real ? totals[threadIdx.x] : 0.0f;
+    const float with_x = real ? totals[kChunk + threadIdx.x] * inverse_sd : 0.0f;
     a.beta_grad[c] = total;
     a.gamma_grad[c] = with_x;
     // dx = scale * (dz - total / n - (x - mean) * inverse_sd * with_x / n)
@@ -365,7 +366,7 @@ template <typename T, bool kSecond, bool kResidual>
 void run_norm_backward(const NormBackwardArguments& a, float* scratch, unsigned* counters, cudaStream_t stream) {
   const Rows& rows = a.norm.rows;
   backward_reduce_kernel<T, kSecond, kResidual>
-      <<<sum_blocks<T>(rows), kRowThreads, sum_shared_bytes<T>(), stream>>>(a, scratch, counters);
+      <<<sum_blocks<T>(rows), kRowThreads, 0, stream>>>(a, scratch, counters);
   backward_apply_kernel<T, kSecond, kResidual><<<pass_blocks<T>(rows), kRowThreads, 0, stream>>>(a);
 }
 
@@ -380,15 +381,37 @@ void choose_norm_backward(const NormBackwardArguments& a, float* scratch, unsign
 
 // --- pool, loss, data ---------------------------------------------------------------------------------------------
 
+// A block has 64 channels of an image, and every pixel by one of four threads.
+constexpr int kPoolChannels = 64, kPoolPieces = 4;
+
 template <typename T>
 __global__ void pool_kernel(const T* __restrict__ x, int pixels, int channels, int real, float* __restrict__ y) {
+  __shared__ float sums[kPoolPieces][kPoolChannels];
+  const int c = blockIdx.y * kPoolChannels + threadIdx.x;
   const T* image = x + static_cast<int64_t>(blockIdx.x) * pixels * channels;
-  for (int c = threadIdx.x; c < real; c += blockDim.x) {
-    float sum = 0;
+  float sum = 0;
+  if (c < real) {
 #pragma unroll 8
-    for (int p = 0; p < pixels; ++p) sum += to_float(image[static_cast<int64_t>(p) * channels + c]);
-    y[static_cast<int64_t>(blockIdx.x) * real + c] = sum / static_cast<float>(pixels);
+    for (int p = threadIdx.y; p < pixels; p += kPoolPieces) {
+      sum += to_float(image[static_cast<int64_t>(p) * channels + c]);
+    }
   }
+  sums[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || c >= real) return;
+  for (int piece = 1; piece < kPoolPieces; ++piece) sum += sums[piece][threadIdx.x];
+  y[static_cast<int64_t>(blockIdx.x) * real + c] = sum / static_cast<float>(pixels);
+}
+
+// One warp for each column.
+__global__ void column_sums_kernel(const float* __restrict__ x, int rows, int columns, float* __restrict__ sums) {
+  const int c = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+  if (c >= columns) return;
+  float sum = 0;
+#pragma unroll 4
+  for (int r = threadIdx.x % 32; r < rows; r += 32) sum += x[static_cast<int64_t>(r) * columns + c];
+  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, step);
+  if (threadIdx.x % 32 == 0) sums[c] = sum;
 }
 
 template <typename T>
@@ -798,8 +821,8 @@ __global__ void plain_kernel(const __grid_constant__ PlainTable table, const flo
 }  // namespace
 
 int64_t norm_scratch_floats(int64_t channels) {
-  // At most kBlocks blocks, or one for each chunk.
-  return std::max<int64_t>(kBlocks, chunks_of(channels)) * kNumbers;
+  // At most kSumBlocks blocks, or one for each chunk.
+  return std::max<int64_t>(kSumBlocks, chunks_of(channels)) * kNumbers;
 }
 
 int64_t norm_counters(int64_t channels) {
@@ -810,7 +833,7 @@ void norm_statistics(const NormArguments& norm, const void* x, float* scratch, u
                      cudaStream_t stream) {
   const auto run = [&](auto zero) {
     using T = decltype(zero);
-    statistics_kernel<T><<<sum_blocks<T>(norm.rows), kRowThreads, sum_shared_bytes<T>(), stream>>>(
+    statistics_kernel<T><<<sum_blocks<T>(norm.rows), kRowThreads, 0, stream>>>(
         norm, static_cast<const T*>(x), scratch, counters);
   };
   norm.rows.wide ? run(float{}) : run(Half{});
@@ -848,8 +871,9 @@ void global_pool(const Rows& rows, const void* x, int64_t images, int64_t real, 
   const int pixels = static_cast<int>(rows.rows / images), channels = static_cast<int>(rows.channels);
   const auto run = [&](auto zero) {
     using T = decltype(zero);
-    pool_kernel<T><<<static_cast<int>(images), 256, 0, stream>>>(static_cast<const T*>(x), pixels, channels,
-                                                                static_cast<int>(real), y);
+    const dim3 blocks(static_cast<unsigned>(images), static_cast<unsigned>((real + kPoolChannels - 1) / kPoolChannels));
+    pool_kernel<T><<<blocks, dim3(kPoolChannels, kPoolPieces), 0, stream>>>(static_cast<const T*>(x), pixels, channels,
+                                                                           static_cast<int>(real), y);
   };
   rows.wide ? run(float{}) : run(Half{});
 }
@@ -863,6 +887,12 @@ void global_pool_backward(const Rows& rows, const float* dy, int64_t images, int
                                                                          static_cast<T*>(dx));
   };
   rows.wide ? run(float{}) : run(Half{});
+}
+
+void column_sums(const float* x, int64_t rows, int64_t columns, float* sums, cudaStream_t stream) {
+  constexpr int kColumns = 8;
+  column_sums_kernel<<<static_cast<int>((columns + kColumns - 1) / kColumns), 32 * kColumns, 0, stream>>>(
+      x, static_cast<int>(rows), static_cast<int>(columns), sums);
 }
 
 void cross_entropy(const float* logits, const int64_t* labels, int64_t images, int64_t classes, float smoothing,

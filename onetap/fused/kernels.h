@@ -58,6 +58,9 @@ void global_pool(const Rows& rows, const void* x, int64_t images, int64_t real, 
 void global_pool_backward(const Rows& rows, const float* dy, int64_t images, int64_t real, void* dx,
                           cudaStream_t stream);
 
+// sums[columns] of a matrix.
+void column_sums(const float* x, int64_t rows, int64_t columns, float* sums, cudaStream_t stream);
+
 // Mean cross-entropy: gradients, and sums[0] += loss, sums[1] += right answers.
 void cross_entropy(const float* logits, const int64_t* labels, int64_t images, int64_t classes, float smoothing,
                    float* dlogits, double* sums, cudaStream_t stream);

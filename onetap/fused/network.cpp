@@ -171,7 +171,7 @@ void Network::backward(const torch::Tensor& dlogits, const std::function<void(si
         const size_t first = state_of_[i];
         next_plain = first;
         plain_[first].grad = dy.t().mm(x);
-        if (step.node->bias) plain_[first + 1].grad = dy.sum(0);
+        if (step.node->bias) plain_[first + 1].grad = ops_->column_sums(dy);
         parts(step.input).push_back(dy.mm(plain_[first].parameter));
         break;
       }

@@ -101,6 +101,9 @@ class Ops {
   virtual torch::Tensor global_pool(const torch::Tensor& x, int64_t channels) = 0;
   virtual torch::Tensor global_pool_backward(const torch::Tensor& dy, const torch::Tensor& x) = 0;
 
+  // Over the rows of a matrix.
+  virtual torch::Tensor column_sums(const torch::Tensor& x) = 0;
+
   // The gradient of the mean loss over the batch; adds loss and right answers to state.sums.
   virtual torch::Tensor loss(LossState& state, const torch::Tensor& logits, const torch::Tensor& labels) = 0;
 

@@ -127,6 +127,8 @@ class ReferenceOps : public Ops {
     return like_activations(each.view({x.size(0), x.size(1), 1, 1}).expand(x.sizes()), x);
   }
 
+  torch::Tensor column_sums(const torch::Tensor& x) override { return x.sum(0); }
+
   torch::Tensor loss(LossState& state, const torch::Tensor& logits, const torch::Tensor& labels) override {
     const torch::NoGradGuard no_grad;
     const auto log_p = torch::log_softmax(logits, 1);

@@ -162,6 +162,7 @@ TEST_P(CudaKernels, PoolsAndLossEqualTheReference) {
   const auto x = random({7, 40, 5, 5});
   EXPECT_LT(worst(cuda_->global_pool(x.cuda(), 33), reference_->global_pool(x, 33)), 1e-5);
   const auto dy = torch::randn({7, 33});
+  EXPECT_LT(worst(cuda_->column_sums(dy.cuda()), reference_->column_sums(dy)), 1e-5);
   EXPECT_LT(worst(cuda_->global_pool_backward(dy.cuda(), x.cuda()), reference_->global_pool_backward(dy, x)), near());
 }
 
