@@ -58,8 +58,8 @@ class Engine {
   // do not depend on when they were asked for.
   Sums sums() const;
 
-  // Over the test set, by running statistics and in the module's present mode. `progress` as in evaluate().
   int64_t test_images() const { return test_.images.size(0); }
+  // Over the test set, by running statistics and in the module's present mode. `progress` as in evaluate().
   std::optional<Sums> test(const std::function<bool(int64_t)>& progress = {});
 
   // Seconds of a step of whole batches up to the end of a phase, and of the convolutions of a step alone: forward and

@@ -14,6 +14,9 @@ bool is_known_area(int64_t area) {
   return area == 1 || area == 9 || area == 25;
 }
 
+// A row of 32-bit values, one thread for four of them, must fit a block.
+constexpr int64_t kMostChannels = 2048;
+
 class Planner {
  public:
   explicit Planner(const Graph& graph) : graph_(graph) {
@@ -72,6 +75,7 @@ class Planner {
         if (node.bias) return obstacle(node, "has a bias");
         if (node.groups != 1) return obstacle(node, "has groups");
         if (node.is_sal() && node.method.taps != 1) return obstacle(node, "keeps more than one tap");
+        if (node.out > kMostChannels) return obstacle(node, "has more than 2,048 outputs");
         if (!is_known_area(node.kernel.area())) return obstacle(node, "has an unusual kernel");
         add(Step::Kind::kConv, node);
         break;

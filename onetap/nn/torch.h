@@ -15,10 +15,11 @@ inline torch::Tensor sorted_positions(const torch::Tensor& scores) {
   return std::get<1>(torch::sort(scores, /*stable=*/true, /*dim=*/-1, /*descending=*/true));
 }
 
-// Whether 32-bit convolutions and products on a GPU may round their inputs to TF32; and cuDNN tries its algorithms.
-inline void allow_tf32(bool allowed) {
-  at::globalContext().setAllowTF32CuDNN(allowed);
-  at::globalContext().setAllowTF32CuBLAS(allowed);
+// How LibTorch computes on a GPU from now on: whether 32-bit convolutions and products may round their inputs to TF32;
+// and cuDNN tries its algorithms.
+inline void set_gpu_arithmetic(bool tf32) {
+  at::globalContext().setAllowTF32CuDNN(tf32);
+  at::globalContext().setAllowTF32CuBLAS(tf32);
   at::globalContext().setBenchmarkCuDNN(true);
 }
 

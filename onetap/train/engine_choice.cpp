@@ -36,9 +36,9 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
                                              const Schedule& schedule, const nn::GraphModule& module, const Sgd& sgd,
                                              const std::function<void(const std::string&)>& notice) {
   const torch::Device device = parse_device(recipe.device);
+  set_gpu_arithmetic(resolved_precision(recipe, device) == "tf32");
   const bool insists = recipe.engine == "fused";
   if (recipe.engine == "plain" || (!insists && (!device.is_cuda() || fused::cuda_ops() == nullptr))) return nullptr;
-  allow_tf32(resolved_precision(recipe, device) == "tf32");
   const auto options = engine_options(recipe, graph, source, schedule, device);
   const std::string obstacle = fused::engine_obstacle(graph, source, options);
   if (obstacle.empty()) return std::make_unique<fused::Engine>(module, sgd.state(), source, options);
@@ -47,15 +47,13 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
   return nullptr;
 }
 
-PrecisionScope::PrecisionScope(const Recipe& recipe, torch::Device device) {
-  const std::string precision = resolved_precision(recipe, device);
-  allow_tf32(precision == "tf32");
-  autocast_ = precision == "bf16" && device.is_cuda();
-  if (autocast_) begin_autocast(torch::kBFloat16);
+AutocastScope::AutocastScope(const Recipe& recipe, torch::Device device)
+    : active_(device.is_cuda() && resolved_precision(recipe, device) == "bf16") {
+  if (active_) begin_autocast(torch::kBFloat16);
 }
 
-PrecisionScope::~PrecisionScope() {
-  if (autocast_) end_autocast();
+AutocastScope::~AutocastScope() {
+  if (active_) end_autocast();
 }
 
 }  // namespace onetap

@@ -11,8 +11,9 @@
 
 namespace onetap {
 
-// The engine, or null where the recipe asks for plain steps or where `auto` finds that the run has no fused form (and
-// says so). kUsage if the recipe insists on an engine that cannot do the run.
+// Sets LibTorch's arithmetic as the recipe says. The engine, or null where the recipe asks for plain steps or where
+// `auto` finds that the run has no fused form (and says so). kUsage if the recipe insists on an engine that cannot do
+// the run.
 std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& graph, const DataSource& source,
                                              const Schedule& schedule, const nn::GraphModule& module, const Sgd& sgd,
                                              const std::function<void(const std::string&)>& notice);
@@ -20,17 +21,17 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
 // "auto" made plain: what activations are computed in on this device.
 std::string resolved_precision(const Recipe& recipe, torch::Device device);
 
-// LibTorch's own ops in the recipe's precision while it lives, for one forward pass: TF32 allowed or not, bfloat16 by
-// autocast. Weights are cast once in it, and forgotten after it.
-class PrecisionScope {
+// LibTorch's own ops in bfloat16 while it lives, for one forward pass, where the recipe says so. Weights are cast once
+// in it, and forgotten after it.
+class AutocastScope {
  public:
-  PrecisionScope(const Recipe& recipe, torch::Device device);
-  PrecisionScope(const PrecisionScope&) = delete;
-  PrecisionScope& operator=(const PrecisionScope&) = delete;
-  ~PrecisionScope();
+  AutocastScope(const Recipe& recipe, torch::Device device);
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+  ~AutocastScope();
 
  private:
-  bool autocast_ = false;
+  bool active_;
 };
 
 }  // namespace onetap

@@ -181,7 +181,7 @@ class Trainer {
 
   // In 32 bits, whatever the precision within.
   torch::Tensor forward(const torch::Tensor& images) {
-    const PrecisionScope precision(recipe_, device_);
+    const AutocastScope autocast(recipe_, device_);
     return module_->forward(images).to(torch::kFloat32);
   }
 

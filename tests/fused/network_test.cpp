@@ -30,10 +30,15 @@ double relative(const torch::Tensor& a, const torch::Tensor& b) {
   return (a - b).abs().max().item<double>() / scale;
 }
 
+torch::Tensor as_activations(const torch::Tensor& images, int64_t channels) {
+  return torch::constant_pad_nd(images, {0, 0, 0, 0, 0, channels - images.size(1)}, 0)
+      .contiguous(torch::MemoryFormat::ChannelsLast);
+}
+
 TEST_P(FusedNetwork, StepsAsAutogradDoes) {
   const Case& c = GetParam();
   if (c.device.is_cuda() && (!torch::cuda::is_available() || cuda_ops() == nullptr)) GTEST_SKIP() << "skipped: no GPU";
-  allow_tf32(false);
+  set_gpu_arithmetic(/*tf32=*/false);
   const Graph graph = testing::small_network(c.arch, c.width, c.method);
   torch::manual_seed(3);
   nn::GraphModule plain(graph), fused_module(graph);
@@ -65,8 +70,7 @@ TEST_P(FusedNetwork, StepsAsAutogradDoes) {
     expected_loss += plain_loss.item<double>() * 6;
 
     values.rates = torch::tensor({rate, temperature}, torch::kFloat32).to(c.device);
-    const auto padded = torch::constant_pad_nd(images, {0, 0, 0, 0, 0, network.input_channels() - 3}, 0)
-                            .contiguous(torch::MemoryFormat::ChannelsLast);
+    const auto padded = as_activations(images, network.input_channels());
     network.pack(values);
     network.backward(ops_of(c.device)->loss(loss, network.forward(padded), labels));
     network.update(values, {0.9, c.nesterov, 1e-3});
@@ -85,8 +89,7 @@ TEST_P(FusedNetwork, StepsAsAutogradDoes) {
   plain->eval();
   const nn::ModeGuard plain_hard(plain, nn::AttentionMode::kHard), fused_hard(fused_module, nn::AttentionMode::kHard);
   network.pack_for_inference();
-  const auto padded = torch::constant_pad_nd(images, {0, 0, 0, 0, 0, network.input_channels() - 3}, 0)
-                          .contiguous(torch::MemoryFormat::ChannelsLast);
+  const auto padded = as_activations(images, network.input_channels());
   EXPECT_LT(relative(network.infer(padded), plain->forward(images)), 1e-3);
 }
 

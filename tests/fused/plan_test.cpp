@@ -45,6 +45,7 @@ TEST(FusedPlan, SaysWhatHasNoFusedForm) {
   };
   expect_part("c = conv x out=4 kernel=3 pad=1 bias=1\nb = bn c\nr = relu b\n", "bias");
   expect_part("c = conv x out=4 kernel=3 pad=1\nr = relu c\n", "r (relu)");
+  expect_part("c = conv x out=2049 kernel=3 pad=1\nb = bn c\nr = relu b\n", "2,048");
   expect_part("c = conv x out=4 kernel=7 pad=3\nb = bn c\nr = relu b\n", "kernel");
 }
 

@@ -23,6 +23,13 @@ constexpr uint64_t sweep_cases(uint64_t cases) {
 #endif
 }
 
+// Where what has no threads of its own need not be tried again.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kThreadSanitizer = true;
+#else
+constexpr bool kThreadSanitizer = false;
+#endif
+
 // A directory of its own, removed at the end.
 class TempDir {
  public:

@@ -9,7 +9,7 @@ import sys
 import time
 import unittest
 
-from support import ONETAP, CommandTest, gone, main, onetap, process_state, wait_until
+from support import ONETAP, CommandTest, gone, main, onetap, process_state, terminal_parts, wait_until
 
 HEAD = f"""#!{sys.executable}
 import os, signal, sys, time
@@ -168,15 +168,7 @@ class Launch(CommandTest):
         for rank in self.pids(2):
             self.assertEqual(os.getpgid(rank), rank)
         os.write(terminal, b"\x03")
-        shown = b""
-        while True:
-            try:
-                part = os.read(terminal, 4096)
-            except OSError:  # its end, on Linux
-                break
-            if not part:
-                break
-            shown += part
+        shown = b"".join(terminal_parts(terminal))
         _, status = os.waitpid(pid, 0)
         os.close(terminal)
         self.assertEqual(os.WEXITSTATUS(status), 130)

@@ -83,6 +83,18 @@ def wait_until(condition, seconds=30):
         time.sleep(0.02)
 
 
+def terminal_parts(terminal):
+    """What a program shows in its pseudo-terminal, as it comes, until it ends."""
+    while True:
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:  # its end, on Linux
+            return
+        if not part:
+            return
+        yield part
+
+
 def process_state(pid):
     """R running, S sleeping, T stopped, Z ended but not asked for, X gone."""
     try:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import unittest
 
-from support import HAS_TRAINING, ONETAP, CommandTest, gone, main, onetap, wait_until
+from support import HAS_TRAINING, ONETAP, CommandTest, gone, main, onetap, terminal_parts, wait_until
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fake_train.py")
 
@@ -260,11 +260,7 @@ class Interrupts(Sweep):
             os.execve(ONETAP, [ONETAP, "sweep", "--program", PROGRAM, "--out", self.out, "--grid", "seed=0,1"],
                       {**os.environ, **self.environment(), "TERM": "xterm"})
         shown = b""
-        while True:
-            try:
-                part = os.read(terminal, 4096)
-            except OSError:  # its end, on Linux
-                break
+        for part in terminal_parts(terminal):
             before, shown = shown, shown + part
             if b"1 of 2 runs done, 1 running, 0 failed" in shown and b"1 of 2 runs done" not in before:
                 wait_until(lambda: self.notes("waits"))

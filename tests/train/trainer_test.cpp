@@ -122,6 +122,7 @@ TEST(Trainer, RecordsTheAttentionOfEveryEpoch) {
 
 // The fused engine on a CPU is LibTorch's ops in another order: the same run but for rounding.
 TEST(Trainer, FusedStepsTrainAsPlainOnesDo) {
+  if (testing::kThreadSanitizer) GTEST_SKIP() << "skipped: no threads of its own";
   const TempDir dir;
   Recipe recipe = small_recipe();
   recipe.epochs = 1;
@@ -146,6 +147,7 @@ TEST(Trainer, InsistingOnFusedStepsNamesTheObstacle) {
 TEST(Trainer, ResumedRunIsBitIdentical) {
   const TempDir dir;
   for (const bool restart : {false, true}) {
+    if (testing::kThreadSanitizer && restart) break;
     const std::string tag = restart ? "restart" : "plain";
     Recipe recipe = small_recipe();
     recipe.engine = restart ? "fused" : "plain";

@@ -1,8 +1,7 @@
 // onetap bench train: what a training step costs.
-#include "onetap/base/fail.h"
-#include "onetap/base/file.h"
 #include "onetap/base/json.h"
 #include "onetap/data/source.h"
+#include "onetap/runtime/race.h"
 #include "onetap/train/engine_choice.h"
 #include "onetap/train/resolve.h"
 #include "tools/onetap/console.h"
@@ -37,17 +36,12 @@ constexpr Phases kPhases[] = {
     {"loss", fused::Phase::kLoss},     {"backward", fused::Phase::kBackward}, {"update", fused::Phase::kUpdate},
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+double median(const std::vector<double>& seconds) {
+  return quantiles(seconds).median;
 }
 
 int run_bench_train(const TrainBench& bench) {
-  Recipe recipe;
-  if (!bench.recipe_path.empty()) {
-    apply_recipe_text(recipe, read_file(bench.recipe_path, 1u << 20), bench.recipe_path);
-  }
-  bench.flags.apply(recipe);
+  Recipe recipe = read_recipe_request(bench.recipe_path, bench.flags).recipe;
   check_recipe(recipe);
   const DataSource source = open_data(recipe.data);
   recipe = resolve_recipe(recipe, source);

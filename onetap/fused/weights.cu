@@ -1,0 +1,333 @@
+// Weights before a step and after it: attention, its gradients, SGD.
+#include "onetap/fused/kernels.h"
+#include "onetap/fused/vector.cuh"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace onetap::fused::cuda {
+namespace {
+
+// A thread has one slice: the S positions between an input and a group of outputs. A block has neighbouring ones, which
+// come and go through shared memory, so that memory is read in order.
+
+constexpr int kSlices = 96;  // four arrays of as many 5x5 slices fit a block's shared memory
+constexpr float kLeastVariance = 1e-12f;
+constexpr float kDeepest = -60.0f;
+constexpr int kEntries = 32;  // convolutions for one launch: they travel as its arguments
+
+struct ConvTable {
+  ConvEntry entries[kEntries];
+  int first_block[kEntries + 1];
+  int count;
+};
+
+int64_t slices_of(const ConvEntry& conv) {
+  return static_cast<int64_t>((conv.outputs + conv.share - 1) / conv.share) * conv.inputs;
+}
+
+// The slices of a block, and this thread's.
+struct Place {
+  int conv;
+  int count;                // of the block
+  int64_t first;            // in the layer
+  int group, input;         // this thread's
+  bool active;
+
+  __device__ explicit Place(const ConvTable& table) {
+    conv = 0;
+    while (static_cast<int>(blockIdx.x) >= table.first_block[conv + 1]) ++conv;
+    const ConvEntry& entry = table.entries[conv];
+    const int groups = (entry.outputs + entry.share - 1) / entry.share;
+    first = static_cast<int64_t>(static_cast<int>(blockIdx.x) - table.first_block[conv]) * kSlices;
+    count = static_cast<int>(min(static_cast<int64_t>(kSlices), static_cast<int64_t>(groups) * entry.inputs - first));
+    active = static_cast<int>(threadIdx.x) < count;
+    const int mine = static_cast<int>(first) + (active ? static_cast<int>(threadIdx.x) : 0);
+    group = mine / entry.inputs;
+    input = mine % entry.inputs;
+  }
+};
+
+// Where the block's slices of output j of each group begin in the layer's weights; -1 for a group without such an output.
+__device__ void locate(const ConvEntry& conv, const Place& place, int j, int S, int* starts) {
+  __syncthreads();
+  const int output = place.group * conv.share + j;
+  if (place.active) starts[threadIdx.x] = output < conv.outputs ? (output * conv.inputs + place.input) * S : -1;
+  __syncthreads();
+}
+
+template <int S>
+__device__ void fetch(const float* from, const int* starts, int count, float* to) {
+  for (int i = threadIdx.x; i < count * S; i += blockDim.x) {
+    const int start = starts[i / S];
+    if (start >= 0) to[i] = from[start + i % S];
+  }
+}
+
+template <int S>
+__device__ void put_back(const float* from, const int* starts, int count, float* to) {
+  for (int i = threadIdx.x; i < count * S; i += blockDim.x) {
+    const int start = starts[i / S];
+    if (start >= 0) to[start + i % S] = from[i];
+  }
+}
+
+// What lies together in memory.
+template <int S>
+__device__ void copy(const float* from, int count, float* to) {
+  for (int i = threadIdx.x; i < count * S; i += blockDim.x) to[i] = from[i];
+}
+
+template <int S>
+struct Attention {
+  static constexpr float kDegrees = S > 1 ? S - 1 : 1;  // of freedom
+  float p[S];
+  float inverse_sd, mean, best;
+  bool flat;
+
+  __device__ Attention(const float* a, float temperature) {
+    float sum = 0;
+    best = -INFINITY;
+#pragma unroll
+    for (int s = 0; s < S; ++s) {
+      sum += a[s];
+      best = fmaxf(best, a[s]);
+    }
+    mean = sum / S;
+    float squares = 0;
+#pragma unroll
+    for (int s = 0; s < S; ++s) squares += (a[s] - mean) * (a[s] - mean);
+    const float variance = squares / kDegrees;
+    flat = variance < kLeastVariance;
+    inverse_sd = flat ? 1.0f : rsqrtf(variance);
+    const float factor = inverse_sd / temperature;
+    float total = 0;
+#pragma unroll
+    for (int s = 0; s < S; ++s) total += p[s] = __expf(fmaxf((a[s] - best) * factor, kDeepest));
+    const float share = 1.0f / total;
+#pragma unroll
+    for (int s = 0; s < S; ++s) p[s] *= share;
+  }
+
+  // From the gradients of p to those of the logits a.
+  __device__ void backward(const float* a, const float (&dp)[S], float temperature, float (&da)[S]) const {
+    float mixed = 0;
+#pragma unroll
+    for (int s = 0; s < S; ++s) mixed += p[s] * dp[s];
+    float along = 0;
+#pragma unroll
+    for (int s = 0; s < S; ++s) {
+      const bool cut = (a[s] - best) * inverse_sd / temperature < kDeepest;
+      da[s] = cut ? 0.0f : p[s] * (dp[s] - mixed) / temperature;
+      along += da[s] * a[s];
+    }
+    const float bend = flat ? 0.0f : along * inverse_sd * inverse_sd * inverse_sd / kDegrees;
+#pragma unroll
+    for (int s = 0; s < S; ++s) da[s] = da[s] * inverse_sd - bend * (a[s] - mean);
+  }
+};
+
+// p of this thread's slice; ones where there is no attention. `logits` holds the block's.
+template <int S>
+__device__ void probabilities(const ConvEntry& conv, const Place& place, const float* logits, float temperature,
+                              float (&p)[S]) {
+#pragma unroll
+  for (int s = 0; s < S; ++s) p[s] = 1.0f;
+  if (conv.attention == nullptr || !place.active) return;
+  const Attention<S> attention(logits + threadIdx.x * S, temperature);
+#pragma unroll
+  for (int s = 0; s < S; ++s) p[s] = attention.p[s];
+}
+
+// Of this thread's slice in a packed tensor, for output j of its group.
+__device__ int64_t packed_at(const ConvEntry& conv, const Place& place, int j, int S) {
+  return static_cast<int64_t>(place.group * conv.share + j) * S * conv.padded_inputs + place.input;
+}
+
+template <typename T, int S>
+__device__ void pack_block(const ConvEntry& conv, const Place& place, float temperature, float* shared, int* starts) {
+  float* logits = shared;
+  float* weights = shared + kSlices * S;
+  float p[S];
+  if (conv.attention != nullptr) copy<S>(conv.attention + place.first * S, place.count, logits);
+  for (int j = 0; j < conv.share; ++j) {
+    locate(conv, place, j, S, starts);
+    fetch<S>(conv.weight, starts, place.count, weights);
+    __syncthreads();
+    if (j == 0) probabilities<S>(conv, place, logits, temperature, p);
+    if (place.active && starts[threadIdx.x] >= 0) {
+      T* to = static_cast<T*>(conv.packed) + packed_at(conv, place, j, S);
+#pragma unroll
+      for (int s = 0; s < S; ++s) {
+        put(weights[threadIdx.x * S + s] * p[s], to + static_cast<int64_t>(s) * conv.padded_inputs);
+      }
+    }
+  }
+}
+
+// One step of SGD for one number; returns the new one.
+__device__ float descend(float parameter, float grad, float rate, const Update& update, float* velocity) {
+  const float change = fmaf(update.weight_decay, parameter, grad);
+  *velocity = fmaf(update.momentum, *velocity, change);
+  return parameter - rate * (update.nesterov ? fmaf(update.momentum, *velocity, change) : *velocity);
+}
+
+template <typename T, int S>
+__device__ void update_block(const ConvEntry& conv, const Place& place, const float* rates, const Update& update,
+                             float* shared, int* starts) {
+  const float rate = rates[0], temperature = rates[1];
+  const bool attends = conv.attention != nullptr;
+  float* logits = shared;
+  float* logit_velocities = shared + kSlices * S;
+  float* weights = shared + 2 * kSlices * S;
+  float* velocities = shared + 3 * kSlices * S;
+  float p[S], dp[S] = {};
+  if (attends) {
+    copy<S>(conv.attention + place.first * S, place.count, logits);
+    copy<S>(conv.attention_momentum + place.first * S, place.count, logit_velocities);
+  }
+  for (int j = 0; j < conv.share; ++j) {
+    locate(conv, place, j, S, starts);
+    fetch<S>(conv.weight, starts, place.count, weights);
+    fetch<S>(conv.weight_momentum, starts, place.count, velocities);
+    const bool here = place.active && starts[threadIdx.x] >= 0;
+    float grad[S];
+    if (here) {
+      const T* from = static_cast<const T*>(conv.grad) + packed_at(conv, place, j, S);
+#pragma unroll
+      for (int s = 0; s < S; ++s) grad[s] = to_float(from[static_cast<int64_t>(s) * conv.padded_inputs]);
+    }
+    __syncthreads();
+    if (j == 0) probabilities<S>(conv, place, logits, temperature, p);
+    if (here) {
+      float* weight = weights + threadIdx.x * S;
+      float* velocity = velocities + threadIdx.x * S;
+#pragma unroll
+      for (int s = 0; s < S; ++s) {
+        dp[s] = fmaf(grad[s], weight[s], dp[s]);
+        weight[s] = descend(weight[s], grad[s] * p[s], rate, update, velocity + s);
+      }
+    }
+    __syncthreads();
+    put_back<S>(weights, starts, place.count, conv.weight);
+    put_back<S>(velocities, starts, place.count, conv.weight_momentum);
+  }
+  if (!attends) return;
+  if (place.active) {
+    float* mine = logits + threadIdx.x * S;
+    const Attention<S> attention(mine, temperature);
+    float da[S];
+    attention.backward(mine, dp, temperature, da);
+#pragma unroll
+    for (int s = 0; s < S; ++s) {
+      mine[s] = descend(mine[s], da[s], rate, update, logit_velocities + threadIdx.x * S + s);
+    }
+  }
+  __syncthreads();
+  copy<S>(logits, place.count, conv.attention + place.first * S);
+  copy<S>(logit_velocities, place.count, conv.attention_momentum + place.first * S);
+}
+
+template <typename T, int S>
+__global__ void __launch_bounds__(kSlices) pack_kernel(const __grid_constant__ ConvTable table, const float* rates) {
+  __shared__ float shared[2 * kSlices * S];
+  __shared__ int starts[kSlices];
+  const Place place(table);
+  pack_block<T, S>(table.entries[place.conv], place, rates[1], shared, starts);
+}
+
+template <typename T, int S>
+__global__ void __launch_bounds__(kSlices) update_kernel(const __grid_constant__ ConvTable table, const float* rates,
+                                                         Update update) {
+  __shared__ float shared[4 * kSlices * S];
+  __shared__ int starts[kSlices];
+  const Place place(table);
+  update_block<T, S>(table.entries[place.conv], place, rates, update, shared, starts);
+}
+
+// Calls launch(table, blocks) for the convolutions with kernels of this area, as many at a time as fit.
+template <typename Launch>
+void over_convs(const ConvEntry* convs, int count, int area, Launch&& launch) {
+  ConvTable table{};
+  int blocks = 0;
+  for (int i = 0; i < count; ++i) {
+    if (convs[i].area == area) {
+      table.entries[table.count] = convs[i];
+      table.first_block[table.count++] = blocks;
+      blocks += static_cast<int>((slices_of(convs[i]) + kSlices - 1) / kSlices);
+    }
+    if (table.count == 0 || (table.count < kEntries && i + 1 < count)) continue;
+    for (int end = table.count; end <= kEntries; ++end) table.first_block[end] = blocks;
+    launch(table, blocks);
+    table.count = blocks = 0;
+  }
+}
+
+// Calls run(type, area) for the activations' type and every area that kernels are compiled for.
+template <typename T>
+struct TypeTag {
+  using Type = T;
+};
+template <typename Run>
+void over_kinds(bool wide, Run&& run) {
+  const auto areas = [&](auto type) {
+    run(type, std::integral_constant<int, 1>());
+    run(type, std::integral_constant<int, 9>());
+    run(type, std::integral_constant<int, 25>());
+  };
+  if (wide) {
+    areas(TypeTag<float>());
+  } else {
+    areas(TypeTag<Half>());
+  }
+}
+
+struct PlainTable {
+  static constexpr int kMost = 64;
+  PlainEntry entries[kMost];
+};
+
+__global__ void plain_kernel(const __grid_constant__ PlainTable table, const float* rates, Update update) {
+  const PlainEntry& entry = table.entries[blockIdx.y];
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= entry.count) return;
+  entry.parameter[i] = descend(entry.parameter[i], entry.grad[i], rates[0], update, entry.momentum + i);
+}
+
+}  // namespace
+
+void pack_weights(const ConvEntry* convs, int count, bool wide, const float* rates, cudaStream_t stream) {
+  over_kinds(wide, [&](auto type, auto area) {
+    over_convs(convs, count, area(), [&](const ConvTable& table, int blocks) {
+      pack_kernel<typename decltype(type)::Type, decltype(area)::value><<<blocks, kSlices, 0, stream>>>(table, rates);
+    });
+  });
+}
+
+void update_convs(const ConvEntry* convs, int count, bool wide, const float* rates, const Update& update,
+                  cudaStream_t stream) {
+  over_kinds(wide, [&](auto type, auto area) {
+    over_convs(convs, count, area(), [&](const ConvTable& table, int blocks) {
+      update_kernel<typename decltype(type)::Type, decltype(area)::value>
+          <<<blocks, kSlices, 0, stream>>>(table, rates, update);
+    });
+  });
+}
+
+void update_plain(const PlainEntry* entries, int count, const float* rates, const Update& update,
+                  cudaStream_t stream) {
+  constexpr int kThreads = 256;
+  for (int first = 0; first < count; first += PlainTable::kMost) {
+    PlainTable table{};
+    const int here = std::min(PlainTable::kMost, count - first);
+    int64_t most = 1;
+    for (int i = 0; i < here; ++i) {
+      table.entries[i] = entries[first + i];
+      most = std::max(most, entries[first + i].count);
+    }
+    const dim3 blocks(static_cast<unsigned>((most + kThreads - 1) / kThreads), static_cast<unsigned>(here));
+    plain_kernel<<<blocks, kThreads, 0, stream>>>(table, rates, update);
+  }
+}
+
+}  // namespace onetap::fused::cuda
