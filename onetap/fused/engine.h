@@ -4,6 +4,7 @@
 #include "onetap/data/dataset.h"
 #include "onetap/data/transform.h"
 #include "onetap/fused/network.h"
+#include "onetap/fused/source.h"
 
 #include <functional>
 #include <map>
@@ -25,10 +26,12 @@ struct EngineOptions {
   double label_smoothing = 0;
   UpdateOptions update;
   std::vector<float> learning_rates, temperatures;  // of every step of the run, and one more
+  // For data that cannot lie on the device whole: in batches of batch_size.
+  OpenStream open_train, open_test;
 };
 
-// All images of a set as bytes on the device, in order. kData unless they are of the view's size.
-AugmentState resident_data(const Dataset& data, const View& view, torch::Device device);
+// Whether the data come from streams: images of many sizes, or such as have to be resized.
+bool is_streamed(const DataSource& source, const EngineOptions& options);
 
 // Why a run cannot be done by the engine; empty: it can.
 std::string engine_obstacle(const Graph& graph, const DataSource& source, const EngineOptions& options);
@@ -58,9 +61,14 @@ class Engine {
   // do not depend on when they were asked for.
   Sums sums() const;
 
-  int64_t test_images() const { return test_.images.size(0); }
-  // Over the test set, by running statistics and in the module's present mode. `progress` as in evaluate().
-  std::optional<Sums> test(const std::function<bool(int64_t)>& progress = {});
+  // Seconds of the epoch that the device waited for data, since start_epoch().
+  double waited() const { return train_->waited(); }
+
+  int64_t test_images() const { return test_->images(); }
+  // Over the test set, by running statistics and in each of these modes; the module is soft afterwards. `progress` as
+  // in evaluate().
+  std::optional<std::vector<Sums>> test(const std::vector<nn::AttentionMode>& modes,
+                                        const std::function<bool(int64_t)>& progress = {});
 
   // Seconds of a step of whole batches up to the end of a phase, and of the convolutions of a step alone: forward and
   // both gradients. What is trained stays as it was. `repeats` are cut to those that an epoch has.
@@ -68,6 +76,7 @@ class Engine {
   double time_convolutions(int64_t repeats);
 
  private:
+  std::unique_ptr<SampleSource> make_source(const DataSource& source, bool train) const;
   void step(int64_t count, Phase last = Phase::kUpdate);
   // Does `work` and leaves no trace of it in what is trained.
   void without_trace(const std::function<void()>& work);
@@ -82,7 +91,7 @@ class Engine {
   nn::GraphModule module_;
   nn::NamedTensors momenta_;
   Network network_;
-  AugmentState train_, test_;
+  std::unique_ptr<SampleSource> train_, test_;
   StepValues values_;
   torch::Tensor tables_, counter_;
   LossState loss_;

@@ -1,10 +1,23 @@
 #include "onetap/train/engine_choice.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/train/loader.h"
 #include "onetap/train/resolve.h"
 
 namespace onetap {
 namespace {
+
+fused::OpenStream open_packed(const Recipe& recipe, const View& view, const Dataset& data, bool train,
+                              torch::Device device) {
+  StreamOptions options = recipe_stream(recipe, view, train);
+  options.packed = true;
+  options.pinned = device.is_cuda();
+  return [options, &data](int64_t epoch, int64_t first) mutable {
+    options.epoch = epoch;
+    options.first_batch = first;
+    return std::make_unique<BatchStream>(data, options);
+  };
+}
 
 fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, const DataSource& source,
                                     const Schedule& schedule, torch::Device device) {
@@ -22,6 +35,8 @@ fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, co
     options.learning_rates.push_back(static_cast<float>(schedule.learning_rate(step)));
     options.temperatures.push_back(static_cast<float>(schedule.temperature(step)));
   }
+  options.open_train = open_packed(recipe, options.view, *source.train, /*train=*/true, device);
+  options.open_test = open_packed(recipe, options.view, *source.test, /*train=*/false, device);
   return options;
 }
 

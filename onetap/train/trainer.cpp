@@ -7,6 +7,7 @@
 #include "onetap/recipe/schedule.h"
 #include "onetap/train/attention_record.h"
 #include "onetap/train/checkpoint.h"
+#include "onetap/train/device_batches.h"
 #include "onetap/train/engine_choice.h"
 #include "onetap/train/evaluate.h"
 #include "onetap/train/loader.h"
@@ -114,21 +115,10 @@ class Trainer {
   bool finished() const { return state_.step == schedule_.total_steps() && state_.epoch_logged; }
   int64_t epoch() const { return state_.step / schedule_.steps_per_epoch(); }
 
-  StreamOptions stream_options(bool train) const {
-    StreamOptions options;
-    options.view = view_;
-    options.batch_size = recipe_.batch_size;
-    options.workers = recipe_.workers;
-    options.train = train;
-    options.augment = recipe_augment(recipe_);
-    options.seed = recipe_.seed;
-    return options;
-  }
-
   // Steps to the end of the epoch; false if asked to stop before.
   bool run_epoch() {
     const int64_t first = state_.step % schedule_.steps_per_epoch();
-    StreamOptions options = stream_options(true);
+    StreamOptions options = recipe_stream(recipe_, view_, true);
     options.epoch = epoch();
     options.first_batch = first;
     if (first == 0) {
@@ -139,14 +129,16 @@ class Trainer {
     state_.epoch_logged = false;
     epoch_started_ = Clock::now();
     epoch_images_ = 0;
+    epoch_waited_ = 0;
     module_->train();
     return engine_ != nullptr ? run_fused(first) : run_plain(options);
   }
 
   bool run_plain(const StreamOptions& options) {
-    BatchStream stream(*source_.train, options);
+    DeviceBatches batches(*source_.train, options, device_);
     Batch batch;
-    while (stream.next(batch)) {
+    while (batches.next(batch)) {
+      epoch_waited_ = batches.waited();
       step(batch);
       const bool at_end = state_.step % schedule_.steps_per_epoch() == 0;
       if (at_end) break;
@@ -159,10 +151,9 @@ class Trainer {
   void step(const Batch& batch) {
     const double lr = schedule_.learning_rate(state_.step);
     module_->set_temperature(schedule_.temperature(state_.step));
-    const auto images = batch.images.to(device_).contiguous(torch::MemoryFormat::ChannelsLast);
-    const auto labels = batch.labels.to(device_);
+    const auto& labels = batch.labels;
     sgd_.zero_grad();
-    const auto logits = forward(images);
+    const auto logits = forward(batch.images);
     const auto loss = torch::nn::functional::cross_entropy(
         logits, labels, torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(recipe_.label_smoothing));
     const double value = loss.item<double>();
@@ -199,6 +190,7 @@ class Trainer {
       const auto portion_started = Clock::now();
       engine_->run(steps);
       const fused::Sums sums = engine_->sums();
+      epoch_waited_ = engine_->waited();
       check_loss(sums.loss, state_.step + steps);
       const double taken = std::max(1e-6, seconds_since(portion_started));
       portion = std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(steps) * kPortionSeconds / taken), 1,
@@ -237,6 +229,7 @@ class Trainer {
     report.lr = lr;
     report.temperature = schedule_.temperature(state_.step);
     report.img_per_s = images_per_second();
+    report.data_wait = data_wait();
     // From all time spent in this sitting, tests included.
     const auto steps_done = static_cast<double>(state_.step - started_step_);
     report.eta_s = seconds_since(started_) / steps_done * static_cast<double>(report.total_steps - state_.step);
@@ -244,6 +237,9 @@ class Trainer {
   }
 
   double images_per_second() const { return static_cast<double>(epoch_images_) / seconds_since(epoch_started_); }
+
+  // The share of the epoch that went by without a batch to work on.
+  double data_wait() const { return std::min(1.0, epoch_waited_ / std::max(1e-9, seconds_since(epoch_started_))); }
 
   // Test, metrics, checkpoint; false if asked to stop during the test.
   bool finish_epoch() {
@@ -255,6 +251,7 @@ class Trainer {
     report.train.loss = state_.loss_sum / static_cast<double>(state_.seen);
     report.train.acc_soft = static_cast<double>(state_.right) / static_cast<double>(state_.seen);
     report.train.img_per_s = epoch_images_ > 0 ? images_per_second() : 0;
+    report.train.data_wait = epoch_images_ > 0 ? data_wait() : 0;
 
     const bool test_now = done % recipe_.eval_every == 0 || done == recipe_.epochs;
     if (test_now) {
@@ -282,7 +279,7 @@ class Trainer {
 
   EvalOptions eval_options() const {
     EvalOptions options;
-    options.stream = stream_options(false);
+    options.stream = recipe_stream(recipe_, view_, false);
     options.hard_mode = recipe_.binarize == "round" ? nn::AttentionMode::kRound : nn::AttentionMode::kHard;
     options.device = device_;
     options.progress = [this](int64_t images) {
@@ -311,7 +308,8 @@ class Trainer {
                                                            {"accuracy/train", report.train.acc_soft},
                                                            {"schedule/learning_rate", report.train.lr},
                                                            {"schedule/temperature", report.train.temperature},
-                                                           {"speed/images_per_second", report.train.img_per_s}};
+                                                           {"speed/images_per_second", report.train.img_per_s},
+                                                           {"speed/data_wait", *report.train.data_wait}};
     if (tested) {
       metrics_->write(report.test.json());
       log_attention();
@@ -375,6 +373,7 @@ class Trainer {
   double started_wall_ = 0;
   int64_t started_step_ = 0;
   int64_t epoch_images_ = 0;  // of the present epoch, in this sitting
+  double epoch_waited_ = 0;   // seconds, likewise
 };
 
 }  // namespace
