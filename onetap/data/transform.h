@@ -51,7 +51,7 @@ Crop train_crop(int64_t height, int64_t width, const View& view, const AugmentOp
 // For tests: as it is where sizes agree, else the shorter side resized to 256/224 of the view and the centre cut out.
 Crop test_crop(int64_t height, int64_t width, const View& view);
 
-// How many eighths of an image's height and width still show the crop in at least the view's resolution.
+// How many eighths (1, 2, 4 or 8) of an image's height and width still show the crop in at least the view's resolution.
 int eighths_needed(const Crop& crop, const View& view);
 
 // The same part of an image that was reduced to so many eighths.
