@@ -47,6 +47,18 @@ Box random_box(double height, double width, Random& random) {
   return {(height - side) / 2, (width - side) / 2, side, side};
 }
 
+// Zeros, the mean colour, in the square.
+void cut_out(const View& view, const Cutout& square, float* out) {
+  const auto inside = [&](int64_t at) { return std::clamp<int64_t>(at, 0, view.size); };
+  const int64_t left = inside(square.left), right = inside(square.left + square.side);
+  for (int64_t c = 0; c < 3; ++c) {
+    for (int64_t y = inside(square.top); y < inside(square.top + square.side); ++y) {
+      float* row = out + (c * view.size + y) * view.size;
+      std::fill(row + left, row + right, 0.0f);
+    }
+  }
+}
+
 }  // namespace
 
 Scale scale_of(const Normalisation& normalisation, size_t channel) {
@@ -109,7 +121,8 @@ Crop train_crop(int64_t height, int64_t width, const View& view, const AugmentOp
   Crop crop;
   switch (options.kind) {
     case Augment::kNone:
-      return test_crop(height, width, view);
+      crop = test_crop(height, width, view);
+      break;
     case Augment::kPadCrop: {
       // Every placement of the view inside the padded image is equally likely.
       const auto place = [&](int64_t extent) {
@@ -125,21 +138,23 @@ Crop train_crop(int64_t height, int64_t width, const View& view, const AugmentOp
       crop.box.left = place(width);
       crop.box.height = crop.box.width = side;
       crop.resize = false;
+      crop.flip = random.coin() && options.flip;
       break;
     }
     case Augment::kResizedCrop:
       crop.box = random_box(static_cast<double>(height), static_cast<double>(width), random);
+      crop.flip = random.coin() && options.flip;
       break;
   }
-  crop.flip = random.coin() && options.flip;
+  if (options.cutout > 0) crop.cutout = Cutout::draw(view.size, options.cutout, random);
   return crop;
 }
 
 Crop test_crop(int64_t height, int64_t width, const View& view) {
   const auto h = static_cast<double>(height), w = static_cast<double>(width);
-  if (height == view.size && width == view.size) return {{0, 0, h, w}, false, false};
+  if (height == view.size && width == view.size) return {{0, 0, h, w}, false, false, {}};
   const double side = std::min(h, w) * 224.0 / 256.0;
-  return {{(h - side) / 2, (w - side) / 2, side, side}, false, true};
+  return {{(h - side) / 2, (w - side) / 2, side, side}, false, true, {}};
 }
 
 int eighths_needed(const Crop& crop, const View& view) {
@@ -158,8 +173,12 @@ Crop reduced(Crop crop, int eighths) {
 }
 
 void crop_view(const Image& image, const View& view, const Crop& crop, float* out) {
-  if (crop.resize) return resized_crop(image, view, crop.box, crop.flip, out);
-  padded_crop(image, view, static_cast<int64_t>(crop.box.top), static_cast<int64_t>(crop.box.left), crop.flip, out);
+  if (crop.resize) {
+    resized_crop(image, view, crop.box, crop.flip, out);
+  } else {
+    padded_crop(image, view, static_cast<int64_t>(crop.box.top), static_cast<int64_t>(crop.box.left), crop.flip, out);
+  }
+  if (crop.cutout.side > 0) cut_out(view, crop.cutout, out);
 }
 
 void train_view(const Image& image, const View& view, const AugmentOptions& options, Random random, float* out) {

@@ -30,6 +30,21 @@ struct AugmentOptions {
   Augment kind = Augment::kPadCrop;
   int64_t pad = 4;
   bool flip = true;
+  int64_t cutout = 0;  // side of a square that is left out; 0: none
+};
+
+// Of a view of `size`, the square that is left out: its middle anywhere, so that it may reach over the edge.
+struct Cutout {
+  int64_t top = 0, left = 0, side = 0;
+
+  static constexpr Cutout draw(int64_t size, int64_t side, Random& random) {
+    const int64_t top = static_cast<int64_t>(random.below(static_cast<uint32_t>(size))) - side / 2;
+    const int64_t left = static_cast<int64_t>(random.below(static_cast<uint32_t>(size))) - side / 2;
+    return {top, left, side};
+  }
+  constexpr bool covers(int64_t y, int64_t x) const {
+    return y >= top && y < top + side && x >= left && x < left + side;
+  }
 };
 
 // Part of an image, in pixels; may reach over the edge only in padded_crop.
@@ -43,6 +58,7 @@ struct Crop {
   Box box;
   bool flip = false;
   bool resize = true;  // else pixel for pixel from the box's corner on, which is whole, as in padded_crop
+  Cutout cutout;       // of the view
 };
 
 // For training; all randomness comes from `random`.

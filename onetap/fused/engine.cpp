@@ -71,6 +71,7 @@ std::unique_ptr<SampleSource> Engine::make_source(const DataSource& source, bool
     state.augment = options_.augment.kind == Augment::kPadCrop;
     state.pad = options_.augment.pad;
     state.flip = options_.augment.flip;
+    state.cutout = options_.augment.cutout;
   } else {
     to.batch_size = kTestBatch;
   }
@@ -83,20 +84,24 @@ void Engine::start_epoch(int64_t epoch, int64_t first, int64_t steps_done, const
   values_.rates.copy_(tables_.select(1, steps_done));
   loss_.sums.copy_(torch::tensor({so_far.loss, static_cast<double>(so_far.right)}, torch::kFloat64));
   at_ = first;
+  steps_done_ = steps_done;
   images_ = so_far.images;
 }
 
 void Engine::step(int64_t count, Phase last) {
-  const Sample sample = train_->sample(count);
-  if (last == Phase::kSample) return;
-  network_.pack(values_);
-  if (last == Phase::kPack) return;
-  const auto logits = network_.forward(sample.images);
-  if (last == Phase::kForward) return;
-  const auto dlogits = ops_->loss(loss_, logits, sample.labels);
-  if (last == Phase::kLoss) return;
-  network_.backward(dlogits);
-  if (last == Phase::kBackward) return;
+  for (int64_t part = 0; part < options_.accumulate; ++part) {
+    const Portion portion = portion_of(count, part, options_.accumulate);
+    if (portion.count == 0) continue;
+    const Sample sample = train_->sample(portion);
+    if (part == 0 && last >= Phase::kPack) network_.pack(values_);
+    if (last < Phase::kForward) continue;
+    const auto logits = network_.forward(sample.images);
+    if (last < Phase::kLoss) continue;
+    const auto dlogits = ops_->loss(loss_, logits, sample.labels, count);
+    if (last < Phase::kBackward) continue;
+    network_.backward(dlogits, {/*add=*/portion.first > 0, {}});
+  }
+  if (last < Phase::kUpdate) return;
   network_.update(values_, options_.update);
   ops_->advance(train_->state(), counter_, tables_, values_);
 }
@@ -161,11 +166,13 @@ double Engine::time_convolutions(int64_t repeats) {
   return time([&] { network_.convolve_only(inputs); }, repeats);
 }
 
-void Engine::run(int64_t steps) {
+void Engine::run(int64_t steps, const std::function<void(int64_t)>& after_step) {
   for (int64_t i = 0; i < steps; ++i, ++at_) {
     const int64_t count = train_->count(at_);
     replay(count);
     images_ += count;
+    ++steps_done_;
+    if (after_step) after_step(steps_done_);
   }
 }
 
@@ -184,11 +191,11 @@ std::optional<std::vector<Sums>> Engine::test(const std::vector<nn::AttentionMod
   for (int64_t i = 0; images < test_->images(); ++i) {
     const int64_t count = test_->count(i);
     test_->prepare(count);
-    const Sample sample = test_->sample(count);
+    const Sample sample = test_->sample({0, count});
     for (size_t m = 0; m < modes.size(); ++m) {
       const nn::ModeGuard guard(module_, modes[m]);
       if (i == 0 || modes.size() > 1) network_.pack_for_inference();
-      ops_->loss(losses[m], network_.infer(sample.images), sample.labels);
+      ops_->loss(losses[m], network_.infer(sample.images), sample.labels, count);
     }
     test_->state().clock[0] += 1;
     images += count;

@@ -33,6 +33,9 @@ void Packer::add(const Image& image, const Crop& crop, int64_t label) {
   entry.box_width = crop.box.width;
   entry.flip = crop.flip ? 1 : 0;
   entry.resize = crop.resize ? 1 : 0;
+  entry.cut_top = static_cast<int32_t>(crop.cutout.top);
+  entry.cut_left = static_cast<int32_t>(crop.cutout.left);
+  entry.cut_side = static_cast<int32_t>(crop.cutout.side);
   bytes_.insert(bytes_.end(), image.pixels.begin(), image.pixels.end());
   entries_.push_back(entry);
   labels_.push_back(label);

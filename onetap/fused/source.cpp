@@ -28,8 +28,8 @@ class ResidentSource : public SampleSource {
     state_.order.copy_(host);
   }
 
-  Sample sample(int64_t count) override {
-    return ops_->sample(state_, options_.batch_size, count, options_.channels, options_.type);
+  Sample sample(const Portion& portion) override {
+    return ops_->sample(state_, {options_.batch_size, portion.first, portion.count}, options_.channels, options_.type);
   }
 };
 
@@ -61,13 +61,14 @@ class StreamedSource : public SampleSource {
       fail("[fused] expected a batch of {} images from the stream, got {}", count,
            packed.labels.defined() ? packed.images() : 0);
     }
-    const Sample to = sample(count);
+    const Sample to = sample({0, count});
     to.labels.copy_(packed.labels);
     ops_->crop(packed, view_, to.images);
   }
 
-  Sample sample(int64_t count) override {
-    return {batch_.images.narrow(0, 0, count), batch_.labels.narrow(0, 0, count)};
+  Sample sample(const Portion& portion) override {
+    return {batch_.images.narrow(0, portion.first, portion.count),
+            batch_.labels.narrow(0, portion.first, portion.count)};
   }
 
   double waited() const override { return feed_ ? feed_->waited() : 0; }

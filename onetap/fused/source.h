@@ -33,8 +33,8 @@ class SampleSource {
   virtual void start_epoch(int64_t epoch, int64_t first);
   // Before each step, and not part of a captured graph: a batch that has to come from elsewhere comes.
   virtual void prepare(int64_t /*count*/) {}
-  // The step's images.
-  virtual Sample sample(int64_t count) = 0;
+  // Of the step's images.
+  virtual Sample sample(const Portion& portion) = 0;
   // Seconds that the device waited in prepare() since the epoch was started.
   virtual double waited() const { return 0; }
 

@@ -13,6 +13,7 @@
 #include "onetap/train/loader.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/sgd.h"
+#include "onetap/train/weight_average.h"
 
 #include <algorithm>
 #include <chrono>
@@ -52,7 +53,8 @@ class Trainer {
         view_(recipe_view(graph_, source)),
         schedule_(recipe, BatchStream::batch_count(source.train->size(), recipe.batch_size)),
         module_(make_module(recipe, graph_, device_)),
-        sgd_(*module_, {recipe.momentum, recipe.nesterov, recipe.weight_decay}) {
+        sgd_(*module_, {recipe.momentum, recipe.nesterov, recipe.weight_decay}),
+        average_(module_, 0) {
     check_network(graph_, source);
     import_init();
     restore();
@@ -76,12 +78,14 @@ class Trainer {
 
  private:
   void import_init() {
-    if (recipe_.init.empty()) return;
-    const auto report = nn::import_weights(SafetensorsFile::read(recipe_.init), nn::state_of(*module_), recipe_.init);
-    if (!report.unused.empty()) {
-      notice(fmt::format("{}: {} tensors are not of this network and were left, such as '{}'", recipe_.init,
-                         report.unused.size(), report.unused.front()));
+    if (!recipe_.init.empty()) {
+      const auto report = nn::import_weights(SafetensorsFile::read(recipe_.init), nn::state_of(*module_), recipe_.init);
+      if (!report.unused.empty()) {
+        notice(fmt::format("{}: {} tensors are not of this network and were left, such as '{}'", recipe_.init,
+                           report.unused.size(), report.unused.front()));
+      }
     }
+    average_ = WeightAverage(module_, recipe_.ema);
   }
 
   // The newest checkpoint that loads; a damaged one is passed over for the one before it.
@@ -89,7 +93,7 @@ class Trainer {
     bool touched = false;
     for (const Checkpoint& checkpoint : CheckpointFolder(files_.checkpoints()).list(events_.on_notice)) {
       try {
-        CheckpointFolder::load(checkpoint, module_, sgd_, taps_);
+        CheckpointFolder::load(checkpoint, module_, sgd_, taps_, average_);
       } catch (const Error& problem) {
         notice(fmt::format("passing over a damaged checkpoint: {}", problem.what()));
         touched = true;
@@ -151,23 +155,33 @@ class Trainer {
   void step(const Batch& batch) {
     const double lr = schedule_.learning_rate(state_.step);
     module_->set_temperature(schedule_.temperature(state_.step));
-    const auto& labels = batch.labels;
+    const int64_t count = batch.labels.size(0);
     sgd_.zero_grad();
-    const auto logits = forward(batch.images);
+    for (int64_t part = 0; part < recipe_.accumulate; ++part) {
+      const Portion portion = portion_of(count, part, recipe_.accumulate);
+      if (portion.count == 0) continue;
+      add_gradients(batch.images.narrow(0, portion.first, portion.count),
+                    batch.labels.narrow(0, portion.first, portion.count), count);
+    }
+    sgd_.step(lr);
+    epoch_images_ += count;
+    ++state_.step;
+    average_.update(state_.step);
+    report_step(lr);
+  }
+
+  // Of the images' share in the mean loss of a step of `step_images`.
+  void add_gradients(const torch::Tensor& images, const torch::Tensor& labels, int64_t step_images) {
+    const auto logits = forward(images);
     const auto loss = torch::nn::functional::cross_entropy(
         logits, labels, torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(recipe_.label_smoothing));
     const double value = loss.item<double>();
     check_loss(value, state_.step + 1);
-    loss.backward();
-    sgd_.step(lr);
-
     const int64_t count = labels.size(0);
+    (loss * (static_cast<double>(count) / static_cast<double>(step_images))).backward();
     state_.loss_sum += value * static_cast<double>(count);
     state_.right += logits.detach().argmax(1).eq(labels).sum().item<int64_t>();
     state_.seen += count;
-    epoch_images_ += count;
-    ++state_.step;
-    report_step(lr);
   }
 
   // In 32 bits, whatever the precision within.
@@ -188,7 +202,7 @@ class Trainer {
         steps = std::min(steps, recipe_.checkpoint_steps - state_.step % recipe_.checkpoint_steps);
       }
       const auto portion_started = Clock::now();
-      engine_->run(steps);
+      engine_->run(steps, [this](int64_t step) { average_.update(step); });
       const fused::Sums sums = engine_->sums();
       epoch_waited_ = engine_->waited();
       check_loss(sums.loss, state_.step + steps);
@@ -257,6 +271,7 @@ class Trainer {
     if (test_now) {
       const auto test_started = Clock::now();
       module_->set_temperature(schedule_.temperature(state_.step));
+      const WeightAverage::Scope averaged(average_);
       const auto result = engine_ != nullptr ? evaluate(module_, *engine_, eval_options())
                                              : evaluate(module_, *source_.test, eval_options());
       if (!result) return false;
@@ -322,6 +337,7 @@ class Trainer {
 
   void log_attention() {
     if (module_->sal_layers().empty()) return;
+    const WeightAverage::Scope averaged(average_);
     AttentionLine line = taps_.take(module_);
     line.step = state_.step;
     line.epoch = state_.step / schedule_.steps_per_epoch();
@@ -339,7 +355,7 @@ class Trainer {
     state_.temperature = schedule_.temperature(state_.step);
     try {
       const CheckpointFolder folder(files_.checkpoints());
-      last_checkpoint_ = folder.write(state_, module_, sgd_, taps_, recipe_.keep_checkpoints);
+      last_checkpoint_ = folder.write(state_, module_, sgd_, taps_, average_, recipe_.keep_checkpoints);
     } catch (const Error& problem) {
       throw Error(problem.kind(), fmt::format("{}; the last good checkpoint is {}", problem.what(),
                                               last_checkpoint_.empty() ? "none yet" : last_checkpoint_.string()));
@@ -361,6 +377,7 @@ class Trainer {
   const Schedule schedule_;
   nn::GraphModule module_;
   Sgd sgd_;
+  WeightAverage average_;
   std::unique_ptr<fused::Engine> engine_;  // null: LibTorch's autograd
   RunState state_;
   fs::path last_checkpoint_;

@@ -155,7 +155,7 @@ TEST(ImageCodec, ReadsNoMoreThanAViewNeeds) {
         [&](int64_t height, int64_t width) {
           EXPECT_EQ(height, 300);
           EXPECT_EQ(width, 400);
-          return Crop{box, false, true};
+          return Crop{box, false, true, {}};
         },
         image);
   };

@@ -52,6 +52,7 @@ StreamOptions stripe_stream(const DataSource& source, bool train, Augment kind) 
   stream.train = train;
   stream.augment.kind = kind;
   stream.augment.pad = 6;
+  stream.augment.cutout = 9;
   stream.seed = 5;
   stream.epoch = 2;
   return stream;
