@@ -188,8 +188,9 @@ std::optional<std::vector<Sums>> Engine::test(const std::vector<nn::AttentionMod
   for (LossState& loss : losses) loss.sums = torch::zeros_like(loss_.sums);
   test_->start_epoch(0, 0);
   int64_t images = 0;
-  for (int64_t i = 0; images < test_->images(); ++i) {
+  for (int64_t i = 0; i * test_->batch_size() < test_->images(); ++i) {
     const int64_t count = test_->count(i);
+    test_->state().clock[0] = i;
     test_->prepare(count);
     const Sample sample = test_->sample({0, count});
     for (size_t m = 0; m < modes.size(); ++m) {
@@ -197,7 +198,6 @@ std::optional<std::vector<Sums>> Engine::test(const std::vector<nn::AttentionMod
       if (i == 0 || modes.size() > 1) network_.pack_for_inference();
       ops_->loss(losses[m], network_.infer(sample.images), sample.labels, count);
     }
-    test_->state().clock[0] += 1;
     images += count;
     if (progress && !progress(images)) return std::nullopt;
   }

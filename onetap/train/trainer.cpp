@@ -119,10 +119,12 @@ class Trainer {
   bool finished() const { return state_.step == schedule_.total_steps() && state_.epoch_logged; }
   int64_t epoch() const { return state_.step / schedule_.steps_per_epoch(); }
 
+  StreamOptions stream_options(bool train) const { return recipe_stream(recipe_, view_, train); }
+
   // Steps to the end of the epoch; false if asked to stop before.
   bool run_epoch() {
     const int64_t first = state_.step % schedule_.steps_per_epoch();
-    StreamOptions options = recipe_stream(recipe_, view_, true);
+    StreamOptions options = stream_options(true);
     options.epoch = epoch();
     options.first_batch = first;
     if (first == 0) {
@@ -294,7 +296,7 @@ class Trainer {
 
   EvalOptions eval_options() const {
     EvalOptions options;
-    options.stream = recipe_stream(recipe_, view_, false);
+    options.stream = stream_options(false);
     options.hard_mode = recipe_.binarize == "round" ? nn::AttentionMode::kRound : nn::AttentionMode::kHard;
     options.device = device_;
     options.progress = [this](int64_t images) {
