@@ -111,6 +111,9 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
   if (options.json) {
     nlohmann::json object = parse_json(last->json());
     object["run"] = files.root.string();
+    for (const MetricLine& line : lines) {
+      if (line.data_wait) object["data_wait"] = *line.data_wait;  // of the last epoch
+    }
     std::cout << json_text(object) << '\n';
   } else if (has_sal) {
     std::cout << fmt::format("{}: soft {}, hard {}\n", files.root.string(), percent_text(last->acc_soft),
