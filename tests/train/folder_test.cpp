@@ -169,6 +169,26 @@ TEST(FolderTraining, FusedStepsFromAStreamAreThePlainOnes) {
   }
 }
 
+// Uploads, crops and captured graphs together: steps on a GPU are those on a CPU, but for rounding.
+TEST(FolderTraining, AGpuStepsAsACpuDoes) {
+  if (!torch::cuda::is_available() || fused::cuda_ops() == nullptr) GTEST_SKIP() << "skipped: no GPU";
+  const TempDir dir;
+  write_stripes(dir / "data", 36, 13);
+  train_stripes(dir / "cpu", stripe_recipe(dir / "data", "plain"));
+  const auto expected = read_metrics(RunFiles(dir / "cpu").metrics());
+  for (const char* engine : {"plain", "fused"}) {
+    Recipe recipe = stripe_recipe(dir / "data", engine);
+    recipe.device = "cuda";
+    recipe.precision = "fp32";
+    train_stripes(dir / engine, recipe);
+    const auto got = read_metrics(RunFiles(dir / engine).metrics());
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_NEAR(got[i].loss, expected[i].loss, 5e-3 * expected[i].loss) << engine << " " << i;
+    }
+  }
+}
+
 TEST(FolderTraining, ResumedInsideAnEpochIsBitIdentical) {
   if (testing::kThreadSanitizer) GTEST_SKIP() << "skipped: its threads are tested above";
   const TempDir dir;
