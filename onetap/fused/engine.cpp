@@ -84,6 +84,13 @@ Engine::Engine(nn::GraphModule module, const nn::NamedTensors& momenta, const Da
   values_.rates = torch::zeros({2}, on_device.dtype(torch::kFloat32));
   loss_.sums = torch::zeros({2}, on_device.dtype(torch::kFloat64));
   loss_.label_smoothing = options.label_smoothing;
+  if (options.ranks != nullptr) {
+    part_ = options.ranks->part();
+    std::vector<int64_t> sizes;
+    for (size_t i = network_.convs().size(); i-- > 0;) sizes.push_back(network_.convs()[i].packed.numel());
+    for (const PlainState& state : network_.plain()) sizes.push_back(state.parameter.numel());
+    reduce_ = std::make_unique<GradientSum>(*options.ranks, sizes, options.device);
+  }
 }
 
 Engine::~Engine() = default;
@@ -97,21 +104,45 @@ void Engine::start_epoch(int64_t epoch, int64_t first, int64_t steps_done, const
   train_.clock.copy_(torch::tensor({first, epoch}, torch::kInt64));
   counter_.fill_(steps_done);
   values_.rates.copy_(tables_.select(1, steps_done));
-  loss_.sums.copy_(torch::tensor({so_far.loss, static_cast<double>(so_far.right)}, torch::kFloat64));
+  loss_.sums.zero_();
+  // On one rank alone, for all are added up.
+  if (part_.index == 0) {
+    loss_.sums.copy_(torch::tensor({so_far.loss, static_cast<double>(so_far.right)}, torch::kFloat64));
+  }
   at_ = first;
   images_ = so_far.images;
 }
 
+void Engine::backward(const torch::Tensor& dlogits) {
+  if (!reduce_) return network_.backward(dlogits);
+  auto& convs = network_.convs();
+  auto& plain = network_.plain();
+  network_.backward(dlogits, [&](size_t conv) { reduce_->add(convs.size() - 1 - conv, convs[conv].grad); });
+  // A gradient may be longer than its parameter, by padding.
+  const auto real = [](const PlainState& state) { return state.grad.flatten().narrow(0, 0, state.parameter.numel()); };
+  for (size_t i = 0; i < plain.size(); ++i) reduce_->add(convs.size() + i, real(plain[i]));
+  reduce_->finish();
+  for (size_t i = 0; i < convs.size(); ++i) {
+    convs[i].grad.copy_(reduce_->sum(convs.size() - 1 - i).view(convs[i].grad.sizes()));
+  }
+  for (size_t i = 0; i < plain.size(); ++i) plain[i].grad = reduce_->sum(convs.size() + i).view_as(plain[i].parameter);
+}
+
 void Engine::step(int64_t count, Phase last) {
-  const Sample sample = ops_->sample(train_, options_.batch_size, count, network_.input_channels(), options_.type);
+  // This rank's part of the batch: the order, from there on.
+  const int64_t images = part_.count(count), first = part_.first(count);
+  AugmentState from = train_;
+  from.order = train_.order.narrow(0, first, train_.order.size(0) - first);
+  const Sample sample = ops_->sample(from, options_.batch_size, images, network_.input_channels(), options_.type);
   if (last == Phase::kSample) return;
   network_.pack(values_);
   if (last == Phase::kPack) return;
   const auto logits = network_.forward(sample.images);
   if (last == Phase::kForward) return;
-  const auto dlogits = ops_->loss(loss_, logits, sample.labels);
+  auto dlogits = ops_->loss(loss_, logits, sample.labels);
+  if (images != count) dlogits = dlogits * (static_cast<double>(images) / static_cast<double>(count));
   if (last == Phase::kLoss) return;
-  network_.backward(dlogits);
+  backward(dlogits);
   if (last == Phase::kBackward) return;
   network_.update(values_, options_.update);
   ops_->advance(train_, counter_, tables_, values_);
@@ -186,7 +217,12 @@ void Engine::run(int64_t steps) {
 }
 
 Sums Engine::sums() const {
-  const auto host = loss_.sums.cpu();
+  auto host = loss_.sums.cpu();
+  if (options_.ranks != nullptr) {
+    const auto all = loss_.sums.clone();
+    options_.ranks->sum(all);
+    host = all.cpu();
+  }
   return {host[0].item<double>(), static_cast<int64_t>(host[1].item<double>()), images_};
 }
 
@@ -196,18 +232,21 @@ std::optional<Sums> Engine::test(const std::function<bool(int64_t)>& progress) {
   network_.pack_for_inference();
   const int64_t images = test_.images.size(0);
   Sums sums;
-  for (int64_t i = 0; i * kTestBatch < images; ++i) {
+  bool stopped = false;
+  for (int64_t i = part_.index; i * kTestBatch < images && !stopped; i += part_.of) {
     const int64_t count = std::min(kTestBatch, images - i * kTestBatch);
     test_.clock[0] = i;
     const Sample sample = ops_->sample(test_, kTestBatch, count, network_.input_channels(), options_.type);
     ops_->loss(loss, network_.infer(sample.images), sample.labels);
     sums.images += count;
-    if (progress && !progress(sums.images)) return std::nullopt;
+    stopped = progress && !progress(sums.images);
   }
   const auto host = loss.sums.cpu();
-  sums.loss = host[0].item<double>();
-  sums.right = static_cast<int64_t>(host[1].item<double>());
-  return sums;
+  std::vector<double> all = {host[0].item<double>(), host[1].item<double>(), static_cast<double>(sums.images),
+                             stopped ? 1.0 : 0.0};
+  if (options_.ranks != nullptr) all = options_.ranks->sum(all);
+  if (all[3] > 0) return std::nullopt;
+  return Sums{all[0], static_cast<int64_t>(all[1]), static_cast<int64_t>(all[2])};
 }
 
 }  // namespace onetap::fused

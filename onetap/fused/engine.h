@@ -4,6 +4,7 @@
 #include "onetap/data/dataset.h"
 #include "onetap/data/transform.h"
 #include "onetap/fused/network.h"
+#include "onetap/ranks/gradient_sum.h"
 
 #include <functional>
 #include <map>
@@ -25,6 +26,9 @@ struct EngineOptions {
   double label_smoothing = 0;
   UpdateOptions update;
   std::vector<float> learning_rates, temperatures;  // of every step of the run, and one more
+  // Several processes: each takes its part of every batch, and steps are those of all together. Must outlive the
+  // engine.
+  RankGroup* ranks = nullptr;
 };
 
 // All images of a set as bytes on the device, in order. kData unless they are of the view's size.
@@ -54,12 +58,13 @@ class Engine {
   void start_epoch(int64_t epoch, int64_t first, int64_t steps_done, const Sums& so_far = {});
   // So many steps of the epoch. Returns when they are under way.
   void run(int64_t steps);
-  // Of the epoch, with what it began with; waits for the steps. They are added up step by step on the device, so they
-  // do not depend on when they were asked for.
+  // Of the epoch and of all ranks, with what it began with; waits for the steps. They are added up step by step on the
+  // device, so they do not depend on when they were asked for.
   Sums sums() const;
 
   int64_t test_images() const { return test_.images.size(0); }
-  // Over the test set, by running statistics and in the module's present mode. `progress` as in evaluate().
+  // Over the test set, by running statistics and in the module's present mode. `progress` as in evaluate(). Ranks share
+  // the batches and get the sums of all.
   std::optional<Sums> test(const std::function<bool(int64_t)>& progress = {});
 
   // Seconds of a step of whole batches up to the end of a phase, and of the convolutions of a step alone: forward and
@@ -68,6 +73,8 @@ class Engine {
   double time_convolutions(int64_t repeats);
 
  private:
+  // With the sums over ranks.
+  void backward(const torch::Tensor& dlogits);
   void step(int64_t count, Phase last = Phase::kUpdate);
   // Does `work` and leaves no trace of it in what is trained.
   void without_trace(const std::function<void()>& work);
@@ -86,6 +93,8 @@ class Engine {
   StepValues values_;
   torch::Tensor tables_, counter_;
   LossState loss_;
+  Part part_;                                        // of this rank
+  std::unique_ptr<GradientSum> reduce_;              // of convolutions, last first; then of what is left
   int64_t at_ = 0;                                   // step of the epoch
   int64_t images_ = 0;                               // of the epoch
   std::map<int64_t, std::function<void()>> graphs_;  // by the images of a step

@@ -44,6 +44,9 @@ class Network {
   // After forward(): the gradients of every parameter. `done(i)`, if given, is called when the gradients of convolution
   // i are there.
   void backward(const torch::Tensor& dlogits, const std::function<void(size_t)>& done = {});
+  // What backward() makes and update() reads: of the packed weights of convolutions, and of other parameters.
+  std::vector<ConvState>& convs() { return convs_; }
+  std::vector<PlainState>& plain() { return plain_; }
   void update(const StepValues& values, const UpdateOptions& options);
 
   // To know what the convolutions of a step cost alone: random inputs and output gradients for each, and their forward

@@ -85,6 +85,7 @@ const std::vector<RecipeField>& recipe_fields() {
       number("weight_decay", kOptimiser, "on every parameter, attention logits included", &R::weight_decay, 0, 1),
       number("label_smoothing", kOptimiser, "share of the target spread over all classes", &R::label_smoothing, 0,
              0.99),
+      toggle("sync_norm", kOptimiser, "several processes: batch norm by the images of all, not of each", &R::sync_norm),
 
       number("seed", kRun, "of weights, order and augmentation", &R::seed, 0, 9.2e18),
       free_on_resume(number("threads", kRun,

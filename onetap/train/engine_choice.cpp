@@ -34,13 +34,15 @@ std::string resolved_precision(const Recipe& recipe, torch::Device device) {
 
 std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& graph, const DataSource& source,
                                              const Schedule& schedule, const nn::GraphModule& module, const Sgd& sgd,
-                                             const std::function<void(const std::string&)>& notice) {
+                                             const std::function<void(const std::string&)>& notice, RankGroup* ranks) {
   const torch::Device device = parse_device(recipe.device);
   set_gpu_arithmetic(resolved_precision(recipe, device) == "tf32");
   const bool insists = recipe.engine == "fused";
   if (recipe.engine == "plain" || (!insists && (!device.is_cuda() || fused::cuda_ops() == nullptr))) return nullptr;
-  const auto options = engine_options(recipe, graph, source, schedule, device);
-  const std::string obstacle = fused::engine_obstacle(graph, source, options);
+  auto options = engine_options(recipe, graph, source, schedule, device);
+  options.ranks = ranks;
+  std::string obstacle = fused::engine_obstacle(graph, source, options);
+  if (recipe.sync_norm && ranks != nullptr && ranks->size() > 1) obstacle = "batch norm is synchronised (sync_norm)";
   if (obstacle.empty()) return std::make_unique<fused::Engine>(module, sgd.state(), source, options);
   if (insists) fail_usage("[train] no fused steps for this run: {}", obstacle);
   if (notice) notice("plain steps, for this run has no fused form: " + obstacle);

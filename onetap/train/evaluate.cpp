@@ -11,7 +11,8 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
   EvalResult result;
   BatchStream stream(data, options.stream);
   Batch batch;
-  while (stream.next(batch)) {
+  bool stopped = false;
+  while (!stopped && stream.next(batch)) {
     const auto images = batch.images.to(options.device).contiguous(torch::MemoryFormat::ChannelsLast);
     const auto labels = batch.labels.to(options.device);
     soft.add(module->forward(images), labels);
@@ -20,8 +21,18 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
       hard.add(module->forward(images), labels);
     }
     result.images += labels.size(0);
-    if (options.progress && !options.progress(result.images)) return std::nullopt;
+    stopped = options.progress && !options.progress(result.images);
   }
+  if (options.ranks != nullptr) {
+    const auto sums =
+        options.ranks->sum({soft.loss, static_cast<double>(soft.right), hard.loss, static_cast<double>(hard.right),
+                            static_cast<double>(result.images), stopped ? 1.0 : 0.0});
+    soft = {sums[0], static_cast<int64_t>(sums[1])};
+    hard = {sums[2], static_cast<int64_t>(sums[3])};
+    result.images = static_cast<int64_t>(sums[4]);
+    stopped = sums[5] > 0;
+  }
+  if (stopped) return std::nullopt;
   result.soft = soft.score(result.images);
   result.hard = has_sal ? hard.score(result.images) : result.soft;
   return result;

@@ -10,8 +10,8 @@ BatchStream::BatchStream(const Dataset& data, const StreamOptions& options)
       options_(options),
       images_(options.train ? data.size() : data.first(options.images)),
       batches_(batch_count(images_, options.batch_size)),
-      to_prepare_(options.first_batch),
-      to_deliver_(options.first_batch) {
+      to_prepare_(options.first_batch + (options.train ? 0 : options.part.index)),
+      to_deliver_(to_prepare_) {
   const auto size = static_cast<uint32_t>(images_);
   if (options.train) {
     order_ = permutation(size, Random(options.seed, Purpose::kShuffle, static_cast<uint32_t>(options.epoch)));
@@ -32,14 +32,15 @@ BatchStream::~BatchStream() {
 }
 
 void BatchStream::work() {
-  const int64_t ahead = static_cast<int64_t>(options_.workers) + 2;
+  const int64_t ahead = (static_cast<int64_t>(options_.workers) + 2) * stride();
   for (;;) {
     int64_t number = 0;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       changed_.wait(lock, [&] { return stop_ || to_prepare_ >= batches_ || to_prepare_ < to_deliver_ + ahead; });
       if (stop_ || to_prepare_ >= batches_) return;
-      number = to_prepare_++;
+      number = to_prepare_;
+      to_prepare_ += stride();
     }
     Ready ready;
     try {
@@ -56,8 +57,12 @@ void BatchStream::work() {
 }
 
 Batch BatchStream::prepare(int64_t number) const {
-  const int64_t first = number * options_.batch_size;
-  const int64_t count = std::min(options_.batch_size, images_ - first);
+  int64_t first = number * options_.batch_size;
+  int64_t count = std::min(options_.batch_size, images_ - first);
+  if (options_.train) {
+    first += options_.part.first(count);
+    count = options_.part.count(count);
+  }
   const View& view = options_.view;
   Batch batch;
   batch.images = torch::empty({count, 3, view.size, view.size}, torch::kFloat32);
@@ -86,7 +91,7 @@ bool BatchStream::next(Batch& batch) {
   changed_.wait(lock, [&] { return ready_.count(to_deliver_) != 0; });
   Ready ready = std::move(ready_.at(to_deliver_));
   ready_.erase(to_deliver_);
-  ++to_deliver_;
+  to_deliver_ += stride();
   lock.unlock();
   changed_.notify_all();
   if (ready.error) std::rethrow_exception(ready.error);

@@ -7,6 +7,7 @@
 #include "onetap/data/dataset.h"
 #include "onetap/data/transform.h"
 #include "onetap/nn/torch.h"
+#include "onetap/ranks/rank_place.h"
 
 #include <condition_variable>
 #include <exception>
@@ -33,6 +34,10 @@ struct StreamOptions {
   uint64_t seed = 0;
   int64_t epoch = 0;
   int64_t first_batch = 0;
+
+  // Of several processes: in training a part of every batch, in a test every so-manieth batch. Together they read what
+  // one would, and a test computes the same batches.
+  Part part;
 };
 
 class BatchStream {
@@ -55,6 +60,7 @@ class BatchStream {
 
   void work();
   Batch prepare(int64_t number) const;
+  int64_t stride() const { return options_.train ? 1 : options_.part.of; }
 
   const Dataset& data_;
   const StreamOptions options_;
