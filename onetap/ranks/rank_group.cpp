@@ -36,6 +36,13 @@ std::string end_key(int64_t rank) {
   return fmt::format("end/{}", rank);
 }
 
+// What a rank leaves behind: the kind of its error as one character, and its message. Nothing from one that only lost
+// another.
+[[noreturn]] void fail_like(int64_t rank, const std::string& words) {
+  throw Error(static_cast<ErrorKind>(words.at(0) - '0'),
+              fmt::format("[ranks] rank {} failed: {}", rank, words.substr(1)));
+}
+
 class C10dGroup;
 
 class C10dSum : public PendingSum {
@@ -64,7 +71,10 @@ class C10dGroup : public RankGroup {
       }
       const auto end = std::chrono::steady_clock::now() + timeout_;
       while (!store_->check({key})) {
-        if (store_->check({end_key(0)})) fail("[ranks] rank 0 failed: {}", read(end_key(0)));
+        if (store_->check({end_key(0)}) && !read(end_key(0)).empty()) {
+          told_ = say("");
+          fail_like(0, read(end_key(0)));
+        }
         if (std::chrono::steady_clock::now() > end) throw std::runtime_error("no word in time");
         std::this_thread::sleep_for(20ms);
       }
@@ -72,11 +82,10 @@ class C10dGroup : public RankGroup {
     });
   }
 
-  void leave(const std::string& why) noexcept override {
+  void leave(ErrorKind kind, const std::string& why) noexcept override {
     try {
       if (told_) return;
-      told_ = true;
-      store_->set(end_key(rank()), std::vector<uint8_t>(why.begin(), why.end()));
+      told_ = say(std::to_string(static_cast<int>(kind)) + why);
       if (!place_.is_server) return;
       // The words go with the store: the others must have read them first, and for that notice that something is wrong.
       if (under_way_ == 0) backend_.reset();
@@ -202,28 +211,30 @@ class C10dGroup : public RankGroup {
     return silent;
   }
 
+  bool say(const std::string& words) {
+    store_->set(end_key(rank()), std::vector<uint8_t>(words.begin(), words.end()));
+    return true;
+  }
+
   [[noreturn]] void explain(const std::string& problem) {
-    std::string words = fmt::format("rank 0, where the ranks meet, does not answer ({})", problem);
+    int64_t failed = -1;
+    std::string words;
+    std::vector<int64_t> silent;
     try {
-      // Empty words: this rank is well, but another is not.
-      if (!told_) store_->set(end_key(rank()), std::vector<uint8_t>());
-      told_ = true;
-      int64_t failed = -1;
-      std::string why;
-      const auto silent = listen([&](int64_t other, const std::string& text) {
+      if (!told_) told_ = say("");
+      silent = listen([&](int64_t other, const std::string& text) {
         failed = other;
-        why = text;
+        words = text;
         return !text.empty();
       });
-      std::vector<std::string> names;
-      for (const int64_t other : silent) names.push_back(std::to_string(other));
-      words = !why.empty() ? fmt::format("rank {} failed: {}", failed, why)
-              : silent.empty()
-                  ? fmt::format("the ranks lost each other ({})", problem)
-                  : fmt::format("rank {} of {} does not answer ({})", join(names, " and "), size(), problem);
-    } catch (const std::exception&) {  // the store is gone with its rank
+    } catch (const std::exception&) {
+      fail("[ranks] rank 0, where the ranks meet, does not answer ({})", problem);
     }
-    fail("[ranks] {}", words);
+    if (!words.empty()) fail_like(failed, words);
+    if (silent.empty()) fail("[ranks] the ranks lost each other ({})", problem);
+    std::vector<std::string> names;
+    for (const int64_t other : silent) names.push_back(std::to_string(other));
+    fail("[ranks] rank {} of {} does not answer ({})", join(names, " and "), size(), problem);
   }
 
   const std::chrono::milliseconds timeout_;

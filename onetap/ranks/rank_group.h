@@ -1,9 +1,10 @@
 // The processes of one training and what they tell each other: LibTorch's c10d, with NCCL on GPUs and Gloo on CPUs.
 //
-// All ranks call the same functions in the same order. What goes wrong between them is kFailure, on every rank, with a
-// message that names the rank that failed or does not answer.
+// All ranks call the same functions in the same order. What goes wrong is an error on every rank, with a message that
+// names the rank that failed or does not answer.
 #pragma once
 
+#include "onetap/base/error.h"
 #include "onetap/nn/torch.h"
 #include "onetap/ranks/rank_place.h"
 
@@ -34,8 +35,9 @@ class RankGroup {
 
   // The text that rank 0 gives, on every rank. Possible before start().
   virtual std::string share(const std::string& text) = 0;
-  // Tells the others why this rank is about to end. What they wait for from it fails with these words.
-  virtual void leave(const std::string& why) noexcept = 0;
+  // Tells the others why this rank is about to end. What they wait for from it fails with these words, and with the
+  // same kind of error: whichever rank is asked for its exit code, it is the cause's.
+  virtual void leave(ErrorKind kind, const std::string& why) noexcept = 0;
 
   // Once, before what follows: tensors will be on this device. kUsage if this build has nothing for it.
   virtual void start(torch::Device device) = 0;

@@ -8,6 +8,7 @@
 #include "onetap/graph/text.h"
 #include "onetap/journal/metrics.h"
 #include "onetap/ranks/rank_group.h"
+#include "onetap/train/rank_share.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/trainer.h"
 #include "tools/onetap/console.h"
@@ -156,6 +157,7 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
                : recipe_network(recipe, static_cast<int64_t>(source.classes.size()), recipe.image_size.value_or(0));
   check_network(graph, source);
   if (!resuming) check_init(recipe, graph);
+  RankShare(ranks).check_batches(source.train->size(), recipe.batch_size);
   if (options.dry_run) {
     describe(recipe, source, graph);
     std::cout << recipe_text(recipe);
@@ -165,7 +167,7 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
                                           : RunDirectory::create(options.out, recipe, graph, make_provenance());
   describe(recipe, source, graph);
   if (ranks != nullptr) {
-    console().note(fmt::format("{} ranks, each with its part of every batch", ranks->size()));
+    if (ranks->size() > 1) console().note(fmt::format("{} ranks, each with its part of every batch", ranks->size()));
     share_run(*ranks, recipe, graph);
   }
   install_signal_handlers();
@@ -196,8 +198,11 @@ int run_as_launched(const TrainOptions& options) {
     const int code = ranks->leads() ? run_train(options, ranks.get()) : run_along(*ranks);
     ranks->any(false);  // nobody leaves while another still has to hear from it
     return code;
+  } catch (const Error& problem) {
+    ranks->leave(problem.kind(), problem.what());
+    throw;
   } catch (const std::exception& problem) {
-    ranks->leave(problem.what());
+    ranks->leave(ErrorKind::kFailure, problem.what());
     throw;
   }
 }
