@@ -32,6 +32,15 @@ class Dataset {
   virtual std::string describe(int64_t index) const;
 };
 
+// Part of so many things in a row, when they are divided as evenly as may be.
+struct Portion {
+  int64_t first = 0, count = 0;
+};
+constexpr Portion portion_of(int64_t things, int64_t part, int64_t parts) {
+  const int64_t first = things * part / parts;
+  return {first, things * (part + 1) / parts - first};
+}
+
 // Images of one size, held in memory.
 class MemoryDataset : public Dataset {
  public:

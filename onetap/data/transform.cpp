@@ -62,6 +62,45 @@ Box random_box(const Image& image, Random& random) {
   return {(height - side) / 2, (width - side) / 2, side, side};
 }
 
+// Zeros, the mean colour, in the square.
+void cut_out(const View& view, const Cutout& square, float* out) {
+  const auto inside = [&](int64_t at) { return std::clamp<int64_t>(at, 0, view.size); };
+  const int64_t left = inside(square.left), right = inside(square.left + square.side);
+  for (int64_t c = 0; c < 3; ++c) {
+    for (int64_t y = inside(square.top); y < inside(square.top + square.side); ++y) {
+      float* row = out + (c * view.size + y) * view.size;
+      std::fill(row + left, row + right, 0.0f);
+    }
+  }
+}
+
+void augmented_view(const Image& image, const View& view, const AugmentOptions& options, Random& random, float* out) {
+  switch (options.kind) {
+    case Augment::kNone:
+      return test_view(image, view, out);
+    case Augment::kPadCrop: {
+      // Every placement of the view inside the padded image is equally likely.
+      const auto places = [&](int64_t extent) {
+        const int64_t slack = extent + 2 * options.pad - view.size;
+        if (slack < 0) {
+          fail_usage("[data] an image side of {} with padding {} is smaller than the view {}", extent, options.pad,
+                     view.size);
+        }
+        return static_cast<uint32_t>(slack + 1);
+      };
+      const int64_t top = static_cast<int64_t>(random.below(places(image.height))) - options.pad;
+      const int64_t left = static_cast<int64_t>(random.below(places(image.width))) - options.pad;
+      const bool flip = random.coin() && options.flip;
+      return padded_crop(image, view, top, left, flip, out);
+    }
+    case Augment::kResizedCrop: {
+      const Box box = random_box(image, random);
+      const bool flip = random.coin() && options.flip;
+      return resized_crop(image, view, box, flip, out);
+    }
+  }
+}
+
 }  // namespace
 
 Scale scale_of(const Normalisation& normalisation, size_t channel) {
@@ -121,30 +160,8 @@ void resized_crop(const Image& image, const View& view, const Box& box, bool fli
 }
 
 void train_view(const Image& image, const View& view, const AugmentOptions& options, Random random, float* out) {
-  switch (options.kind) {
-    case Augment::kNone:
-      return test_view(image, view, out);
-    case Augment::kPadCrop: {
-      // Every placement of the view inside the padded image is equally likely.
-      const auto places = [&](int64_t extent) {
-        const int64_t slack = extent + 2 * options.pad - view.size;
-        if (slack < 0) {
-          fail_usage("[data] an image side of {} with padding {} is smaller than the view {}", extent, options.pad,
-                     view.size);
-        }
-        return static_cast<uint32_t>(slack + 1);
-      };
-      const int64_t top = static_cast<int64_t>(random.below(places(image.height))) - options.pad;
-      const int64_t left = static_cast<int64_t>(random.below(places(image.width))) - options.pad;
-      const bool flip = random.coin() && options.flip;
-      return padded_crop(image, view, top, left, flip, out);
-    }
-    case Augment::kResizedCrop: {
-      const Box box = random_box(image, random);
-      const bool flip = random.coin() && options.flip;
-      return resized_crop(image, view, box, flip, out);
-    }
-  }
+  augmented_view(image, view, options, random, out);
+  if (options.cutout > 0) cut_out(view, Cutout::draw(view.size, options.cutout, random), out);
 }
 
 void test_view(const Image& image, const View& view, float* out) {

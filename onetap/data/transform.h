@@ -30,6 +30,7 @@ struct AugmentOptions {
   Augment kind = Augment::kPadCrop;
   int64_t pad = 4;
   bool flip = true;
+  int64_t cutout = 0;  // side of a square that is left out; 0: none
 };
 
 // A training view; all randomness comes from `random`.
@@ -38,6 +39,20 @@ void train_view(const Image& image, const View& view, const AugmentOptions& opti
 // The test view: as it is where sizes agree, else the shorter side resized to 256/224 of the view and the
 // centre cut out.
 void test_view(const Image& image, const View& view, float* out);
+
+// Of a view of `size`, the square that is left out: its middle anywhere, so that it may reach over the edge.
+struct Cutout {
+  int64_t top = 0, left = 0, side = 0;
+
+  static constexpr Cutout draw(int64_t size, int64_t side, Random& random) {
+    const int64_t top = static_cast<int64_t>(random.below(static_cast<uint32_t>(size))) - side / 2;
+    const int64_t left = static_cast<int64_t>(random.below(static_cast<uint32_t>(size))) - side / 2;
+    return {top, left, side};
+  }
+  constexpr bool covers(int64_t y, int64_t x) const {
+    return y >= top && y < top + side && x >= left && x < left + side;
+  }
+};
 
 // Part of an image, in pixels; may reach over the edge only in padded_crop.
 struct Box {

@@ -1,5 +1,5 @@
 // What a batch needs beside its layers: images, pools, the loss, the clock.
-#include "onetap/base/random.h"
+#include "onetap/data/transform.h"
 #include "onetap/fused/kernels.h"
 #include "onetap/fused/vector.cuh"
 
@@ -58,13 +58,13 @@ __device__ float warp_sum(float x) {
 }
 
 // One block: a warp for every image in turn. Sums in a fixed order.
-__global__ void cross_entropy_kernel(const float* __restrict__ logits, const int64_t* __restrict__ labels, int images,
-                                     int classes, float smoothing, float* __restrict__ dlogits, double* sums) {
+__global__ void cross_entropy_kernel(LossArguments a) {
+  const int classes = a.classes;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
   double loss = 0, right = 0;
-  for (int n = warp; n < images; n += warps) {
-    const float* row = logits + static_cast<int64_t>(n) * classes;
-    const int label = static_cast<int>(labels[n]);
+  for (int n = warp; n < a.images; n += warps) {
+    const float* row = a.logits + static_cast<int64_t>(n) * classes;
+    const int label = static_cast<int>(a.labels[n]);
     float best = -INFINITY;
     int best_at = classes;
     for (int c = lane; c < classes; c += 32) {
@@ -89,14 +89,13 @@ __global__ void cross_entropy_kernel(const float* __restrict__ logits, const int
     total = warp_sum(total);
     all = warp_sum(all);
     const float log_total = logf(total) + best;
-    const float even = smoothing / static_cast<float>(classes);
+    const float even = a.smoothing / static_cast<float>(classes);
     for (int c = lane; c < classes; c += 32) {
-      const float target = even + (c == label ? 1.0f - smoothing : 0.0f);
-      dlogits[static_cast<int64_t>(n) * classes + c] =
-          (expf(row[c] - log_total) - target) / static_cast<float>(images);
+      const float target = even + (c == label ? 1.0f - a.smoothing : 0.0f);
+      a.dlogits[static_cast<int64_t>(n) * classes + c] = (expf(row[c] - log_total) - target) / a.step_images;
     }
     if (lane == 0) {
-      loss += (1.0f - smoothing) * (log_total - row[label]) +
+      loss += (1.0f - a.smoothing) * (log_total - row[label]) +
               even * (static_cast<float>(classes) * log_total - all);
       right += best_at == label;
     }
@@ -112,8 +111,8 @@ __global__ void cross_entropy_kernel(const float* __restrict__ logits, const int
       losses[0] += losses[w];
       rights[0] += rights[w];
     }
-    sums[0] += losses[0];
-    sums[1] += rights[0];
+    a.sums[0] += losses[0];
+    a.sums[1] += rights[0];
   }
 }
 
@@ -121,25 +120,28 @@ __global__ void cross_entropy_kernel(const float* __restrict__ logits, const int
 template <typename T>
 __global__ void sample_kernel(SampleArguments a) {
   const int n = blockIdx.x;
-  const int index = a.order[a.clock[0] * a.batch + n];
+  const int index = a.order[a.clock[0] * a.batch + a.first + n];
   int top = 0, left = 0;
   bool flip = false;
+  Random random(a.seed, Purpose::kAugment, static_cast<uint32_t>(a.clock[1]), static_cast<uint32_t>(index));
   if (a.augment) {
-    Random random(a.seed, Purpose::kAugment, static_cast<uint32_t>(a.clock[1]), static_cast<uint32_t>(index));
     top = static_cast<int>(random.below(2 * a.pad + 1)) - a.pad;
     left = static_cast<int>(random.below(2 * a.pad + 1)) - a.pad;
     flip = random.coin() && a.flip;
   }
   const int height = static_cast<int>(a.height), width = static_cast<int>(a.width);
+  Cutout square;
+  if (a.cutout > 0) square = Cutout::draw(height, a.cutout, random);
   const uint8_t* image = a.images + static_cast<int64_t>(index) * 3 * height * width;
   T* out = static_cast<T*>(a.out) + static_cast<int64_t>(n) * height * width * a.channels;
   for (int p = threadIdx.x; p < height * width; p += blockDim.x) {
     const int y = p / width + top, x = left + (flip ? width - 1 - p % width : p % width);
     const bool inside = y >= 0 && y < height && x >= 0 && x < width;
+    const bool cut = square.covers(p / width, p % width);
     T* pixel = out + static_cast<int64_t>(p) * a.channels;
     for (int c = 0; c < a.channels; ++c) {
       float value = 0;
-      if (c < 3) {
+      if (c < 3 && !cut) {
         const float byte = inside ? static_cast<float>(image[(c * height + y) * width + x]) : 0.0f;
         value = __fadd_rn(__fmul_rn(byte, a.multiply[c]), a.add[c]);
       }
@@ -186,10 +188,8 @@ void column_sums(const float* x, int64_t rows, int64_t columns, float* sums, cud
       x, static_cast<int>(rows), static_cast<int>(columns), sums);
 }
 
-void cross_entropy(const float* logits, const int64_t* labels, int64_t images, int64_t classes, float smoothing,
-                   float* dlogits, double* sums, cudaStream_t stream) {
-  cross_entropy_kernel<<<1, kLossThreads, 0, stream>>>(logits, labels, static_cast<int>(images),
-                                                       static_cast<int>(classes), smoothing, dlogits, sums);
+void cross_entropy(const LossArguments& arguments, cudaStream_t stream) {
+  cross_entropy_kernel<<<1, kLossThreads, 0, stream>>>(arguments);
 }
 
 void sample(const SampleArguments& arguments, cudaStream_t stream) {

@@ -149,35 +149,45 @@ class CudaOps : public Ops {
     return sums;
   }
 
-  torch::Tensor loss(LossState& state, const torch::Tensor& given, const torch::Tensor& labels) override {
+  torch::Tensor loss(LossState& state, const torch::Tensor& given, const torch::Tensor& labels,
+                     int64_t step_images) override {
     const auto logits = given.contiguous();
     auto dlogits = torch::empty_like(logits);
-    cuda::cross_entropy(logits.data_ptr<float>(), labels.data_ptr<int64_t>(), logits.size(0), logits.size(1),
-                        static_cast<float>(state.label_smoothing), dlogits.data_ptr<float>(),
-                        state.sums.data_ptr<double>(), stream());
+    cuda::LossArguments a;
+    a.logits = logits.data_ptr<float>();
+    a.labels = labels.data_ptr<int64_t>();
+    a.images = static_cast<int>(logits.size(0));
+    a.classes = static_cast<int>(logits.size(1));
+    a.smoothing = static_cast<float>(state.label_smoothing);
+    a.step_images = static_cast<float>(step_images);
+    a.dlogits = dlogits.data_ptr<float>();
+    a.sums = state.sums.data_ptr<double>();
+    cuda::cross_entropy(a, stream());
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     return dlogits;
   }
 
-  Sample sample(const AugmentState& state, int64_t batch, int64_t count, int64_t channels,
+  Sample sample(const AugmentState& state, const SampleRange& range, int64_t channels,
                 torch::ScalarType type) override {
     const auto device = state.images.device();
     Sample out;
-    out.images = torch::empty({count, channels, state.images.size(2), state.images.size(3)},
+    out.images = torch::empty({range.count, channels, state.images.size(2), state.images.size(3)},
                               torch::TensorOptions(type).device(device), torch::MemoryFormat::ChannelsLast);
-    out.labels = torch::empty({count}, torch::TensorOptions(torch::kInt64).device(device));
+    out.labels = torch::empty({range.count}, torch::TensorOptions(torch::kInt64).device(device));
     cuda::SampleArguments a;
     a.images = state.images.data_ptr<uint8_t>();
     a.labels = state.labels.data_ptr<int64_t>();
     a.order = state.order.data_ptr<int32_t>();
     a.clock = state.clock.data_ptr<int64_t>();
     a.seed = state.seed;
-    a.batch = batch;
-    a.count = count;
+    a.batch = range.batch;
+    a.first = range.first;
+    a.count = range.count;
     a.height = state.images.size(2);
     a.width = state.images.size(3);
     a.channels = channels;
     a.pad = static_cast<int>(state.pad);
+    a.cutout = static_cast<int>(state.cutout);
     a.flip = state.flip;
     a.augment = state.augment;
     a.wide = type == torch::kFloat32;

@@ -78,6 +78,7 @@ Engine::Engine(nn::GraphModule module, const nn::NamedTensors& momenta, const Da
   train_.augment = options.augment.kind == Augment::kPadCrop;
   train_.pad = options.augment.pad;
   train_.flip = options.augment.flip;
+  train_.cutout = options.augment.cutout;
   const auto on_device = torch::TensorOptions().device(options.device);
   tables_ = torch::stack({float_row(options.learning_rates), float_row(options.temperatures)}).to(options.device);
   counter_ = torch::zeros({1}, on_device.dtype(torch::kInt64));
@@ -110,14 +111,15 @@ void Engine::start_epoch(int64_t epoch, int64_t first, int64_t steps_done, const
     loss_.sums.copy_(torch::tensor({so_far.loss, static_cast<double>(so_far.right)}, torch::kFloat64));
   }
   at_ = first;
+  steps_done_ = steps_done;
   images_ = so_far.images;
 }
 
-void Engine::backward(const torch::Tensor& dlogits) {
-  if (!reduce_) return network_.backward(dlogits);
+void Engine::backward(const torch::Tensor& dlogits, bool add, bool complete) {
+  if (!reduce_ || !complete) return network_.backward(dlogits, {add, {}});
   auto& convs = network_.convs();
   auto& plain = network_.plain();
-  network_.backward(dlogits, [&](size_t conv) { reduce_->add(convs.size() - 1 - conv, convs[conv].grad); });
+  network_.backward(dlogits, {add, [&](size_t conv) { reduce_->add(convs.size() - 1 - conv, convs[conv].grad); }});
   // A gradient may be longer than its parameter, by padding.
   const auto real = [](const PlainState& state) { return state.grad.flatten().narrow(0, 0, state.parameter.numel()); };
   for (size_t i = 0; i < plain.size(); ++i) reduce_->add(convs.size() + i, real(plain[i]));
@@ -129,21 +131,21 @@ void Engine::backward(const torch::Tensor& dlogits) {
 }
 
 void Engine::step(int64_t count, Phase last) {
-  // This rank's part of the batch: the order, from there on.
-  const int64_t images = part_.count(count), first = part_.first(count);
-  AugmentState from = train_;
-  from.order = train_.order.narrow(0, first, train_.order.size(0) - first);
-  const Sample sample = ops_->sample(from, options_.batch_size, images, network_.input_channels(), options_.type);
-  if (last == Phase::kSample) return;
-  network_.pack(values_);
-  if (last == Phase::kPack) return;
-  const auto logits = network_.forward(sample.images);
-  if (last == Phase::kForward) return;
-  auto dlogits = ops_->loss(loss_, logits, sample.labels);
-  if (images != count) dlogits = dlogits * (static_cast<double>(images) / static_cast<double>(count));
-  if (last == Phase::kLoss) return;
-  backward(dlogits);
-  if (last == Phase::kBackward) return;
+  const Portion mine = portion_of(count, part_.index, part_.of);
+  for (int64_t part = 0; part < options_.accumulate; ++part) {
+    const Portion portion = portion_of(mine.count, part, options_.accumulate);
+    if (portion.count == 0) continue;
+    const SampleRange range{options_.batch_size, mine.first + portion.first, portion.count};
+    const Sample sample = ops_->sample(train_, range, network_.input_channels(), options_.type);
+    if (portion.first == 0 && last >= Phase::kPack) network_.pack(values_);
+    if (last < Phase::kForward) continue;
+    const auto logits = network_.forward(sample.images);
+    if (last < Phase::kLoss) continue;
+    const auto dlogits = ops_->loss(loss_, logits, sample.labels, count);
+    if (last < Phase::kBackward) continue;
+    backward(dlogits, /*add=*/portion.first > 0, /*complete=*/part + 1 == options_.accumulate);
+  }
+  if (last < Phase::kUpdate) return;
   network_.update(values_, options_.update);
   ops_->advance(train_, counter_, tables_, values_);
 }
@@ -207,12 +209,14 @@ double Engine::time_convolutions(int64_t repeats) {
   return time([&] { network_.convolve_only(inputs); }, repeats);
 }
 
-void Engine::run(int64_t steps) {
+void Engine::run(int64_t steps, const std::function<void(int64_t)>& after_step) {
   const int64_t images = train_.images.size(0);
   for (int64_t i = 0; i < steps; ++i, ++at_) {
     const int64_t count = std::min(options_.batch_size, images - at_ * options_.batch_size);
     replay(count);
     images_ += count;
+    ++steps_done_;
+    if (after_step) after_step(steps_done_);
   }
 }
 
@@ -236,8 +240,9 @@ std::optional<Sums> Engine::test(const std::function<bool(int64_t)>& progress) {
   for (int64_t i = part_.index; i * kTestBatch < images && !stopped; i += part_.of) {
     const int64_t count = std::min(kTestBatch, images - i * kTestBatch);
     test_.clock[0] = i;
-    const Sample sample = ops_->sample(test_, kTestBatch, count, network_.input_channels(), options_.type);
-    ops_->loss(loss, network_.infer(sample.images), sample.labels);
+    const SampleRange range{kTestBatch, 0, count};
+    const Sample sample = ops_->sample(test_, range, network_.input_channels(), options_.type);
+    ops_->loss(loss, network_.infer(sample.images), sample.labels, count);
     sums.images += count;
     stopped = progress && !progress(sums.images);
   }

@@ -20,6 +20,7 @@ struct EngineOptions {
   torch::ScalarType type = torch::kFloat32;  // of activations; bfloat16 also pads channels
   bool capture = true;                       // CUDA: steps as captured graphs
   int64_t batch_size = 128;
+  int64_t accumulate = 1;  // parts that a batch is computed in
   uint64_t seed = 0;
   View view;
   AugmentOptions augment;
@@ -56,8 +57,9 @@ class Engine {
 
   // Places the run before step `first` of an epoch, `steps_done` steps after its start; `so_far` is of this epoch.
   void start_epoch(int64_t epoch, int64_t first, int64_t steps_done, const Sums& so_far = {});
-  // So many steps of the epoch. Returns when they are under way.
-  void run(int64_t steps);
+  // So many steps of the epoch. Returns when they are under way. `after_step`, if given, is called after each, with its
+  // number in the run; the first is 1.
+  void run(int64_t steps, const std::function<void(int64_t)>& after_step = {});
   // Of the epoch and of all ranks, with what it began with; waits for the steps. They are added up step by step on the
   // device, so they do not depend on when they were asked for.
   Sums sums() const;
@@ -73,8 +75,8 @@ class Engine {
   double time_convolutions(int64_t repeats);
 
  private:
-  // With the sums over ranks.
-  void backward(const torch::Tensor& dlogits);
+  // Of a part of a step's images, added to that of the parts before it; after the last, the sum over ranks.
+  void backward(const torch::Tensor& dlogits, bool add, bool complete);
   void step(int64_t count, Phase last = Phase::kUpdate);
   // Does `work` and leaves no trace of it in what is trained.
   void without_trace(const std::function<void()>& work);
@@ -96,6 +98,7 @@ class Engine {
   Part part_;                                        // of this rank
   std::unique_ptr<GradientSum> reduce_;              // of convolutions, last first; then of what is left
   int64_t at_ = 0;                                   // step of the epoch
+  int64_t steps_done_ = 0;                           // of the run
   int64_t images_ = 0;                               // of the epoch
   std::map<int64_t, std::function<void()>> graphs_;  // by the images of a step
 };

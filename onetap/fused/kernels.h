@@ -61,9 +61,16 @@ void global_pool_backward(const Rows& rows, const float* dy, int64_t images, int
 // sums[columns] of a matrix.
 void column_sums(const float* x, int64_t rows, int64_t columns, float* sums, cudaStream_t stream);
 
-// Mean cross-entropy: gradients, and sums[0] += loss, sums[1] += right answers.
-void cross_entropy(const float* logits, const int64_t* labels, int64_t images, int64_t classes, float smoothing,
-                   float* dlogits, double* sums, cudaStream_t stream);
+// Cross-entropy: sums[0] += loss, sums[1] += right answers; gradients of the loss over `step_images`.
+struct LossArguments {
+  const float* logits = nullptr;
+  const int64_t* labels = nullptr;
+  int images = 0, classes = 0;
+  float smoothing = 0, step_images = 1;
+  float* dlogits = nullptr;
+  double* sums = nullptr;
+};
+void cross_entropy(const LossArguments& arguments, cudaStream_t stream);
 
 struct SampleArguments {
   const uint8_t* images = nullptr;
@@ -71,8 +78,8 @@ struct SampleArguments {
   const int32_t* order = nullptr;
   const int64_t* clock = nullptr;
   uint64_t seed = 0;
-  int64_t batch = 0, count = 0, height = 0, width = 0, channels = 0;
-  int pad = 0;
+  int64_t batch = 0, first = 0, count = 0, height = 0, width = 0, channels = 0;
+  int pad = 0, cutout = 0;
   bool flip = false, augment = false, wide = false;
   float multiply[3] = {}, add[3] = {};
   void* out = nullptr;

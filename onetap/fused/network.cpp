@@ -149,8 +149,9 @@ torch::Tensor Network::run(const torch::Tensor& images, bool training) {
   return result;
 }
 
-void Network::backward(const torch::Tensor& dlogits, const std::function<void(size_t)>& done) {
+void Network::backward(const torch::Tensor& dlogits, const BackwardOptions& options) {
   const torch::NoGradGuard no_grad;
+  const auto keep = [&](torch::Tensor& grad, const torch::Tensor& more) { grad = options.add ? grad + more : more; };
   std::vector<std::vector<torch::Tensor>> grads(static_cast<size_t>(plan_.values));
   const auto parts = [&](int index) -> std::vector<torch::Tensor>& { return grads[static_cast<size_t>(index)]; };
   const auto total = [&](int index) {
@@ -170,8 +171,8 @@ void Network::backward(const torch::Tensor& dlogits, const std::function<void(si
         const auto dy = total(step.output);
         const size_t first = state_of_[i];
         next_plain = first;
-        plain_[first].grad = dy.t().mm(x);
-        if (step.node->bias) plain_[first + 1].grad = ops_->column_sums(dy);
+        keep(plain_[first].grad, dy.t().mm(x));
+        if (step.node->bias) keep(plain_[first + 1].grad, ops_->column_sums(dy));
         parts(step.input).push_back(dy.mm(plain_[first].parameter));
         break;
       }
@@ -195,8 +196,8 @@ void Network::backward(const torch::Tensor& dlogits, const std::function<void(si
         if (step.residual >= 0) parts(step.residual).push_back(std::move(result.residual));
         parts(step.input).push_back(std::move(result.x));
         next_plain -= 2;
-        plain_[next_plain].grad = norm.gamma_grad;
-        plain_[next_plain + 1].grad = norm.beta_grad;
+        keep(plain_[next_plain].grad, norm.gamma_grad);
+        keep(plain_[next_plain + 1].grad, norm.beta_grad);
         break;
       }
       case Kind::kConv: {
@@ -204,8 +205,8 @@ void Network::backward(const torch::Tensor& dlogits, const std::function<void(si
         const bool inner = step.input != 0;  // nobody asks for the image's gradient
         const auto result = convolve_backward(total(step.output), x, conv.packed, *step.node, inner);
         if (inner) parts(step.input).push_back(std::get<0>(result));
-        conv.grad = std::get<1>(result).contiguous(torch::MemoryFormat::ChannelsLast);
-        if (done) done(state_of_[i]);
+        keep(conv.grad, std::get<1>(result).contiguous(torch::MemoryFormat::ChannelsLast));
+        if (options.done) options.done(state_of_[i]);
         break;
       }
     }

@@ -21,6 +21,11 @@ struct NetworkOptions {
   bool pad_channels = false;                 // to what tensor cores like
 };
 
+struct BackwardOptions {
+  bool add = false;                  // to the gradients that are there
+  std::function<void(size_t)> done;  // if given, called when the gradient of convolution i is there
+};
+
 // Channels rounded up to a number for which matrix units have fast kernels.
 int64_t padded_channels(int64_t channels);
 
@@ -41,9 +46,8 @@ class Network {
   // Logits in 32 bits.
   torch::Tensor forward(const torch::Tensor& images) { return run(images, true); }
   torch::Tensor infer(const torch::Tensor& images) { return run(images, false); }
-  // After forward(): the gradients of every parameter. `done(i)`, if given, is called when the gradients of convolution
-  // i are there.
-  void backward(const torch::Tensor& dlogits, const std::function<void(size_t)>& done = {});
+  // After forward(): the gradients of every parameter.
+  void backward(const torch::Tensor& dlogits, const BackwardOptions& options = {});
   // What backward() makes and update() reads: of the packed weights of convolutions, and of other parameters.
   std::vector<ConvState>& convs() { return convs_; }
   std::vector<PlainState>& plain() { return plain_; }

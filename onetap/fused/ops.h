@@ -61,7 +61,13 @@ struct AugmentState {
   int64_t pad = 0;  // random crop of the padded image; 0 without augmentation
   bool flip = false;
   bool augment = false;
+  int64_t cutout = 0;                // side of a square left out, whether or not augmented else
   std::vector<float> multiply, add;  // per channel: normalised = byte * multiply + add
+};
+
+// Images of a step: `count` of the order from place clock[0] * batch + first on.
+struct SampleRange {
+  int64_t batch = 0, first = 0, count = 0;
 };
 
 struct Sample {
@@ -104,11 +110,13 @@ class Ops {
   // Over the rows of a matrix.
   virtual torch::Tensor column_sums(const torch::Tensor& x) = 0;
 
-  // The gradient of the mean loss over the batch; adds loss and right answers to state.sums.
-  virtual torch::Tensor loss(LossState& state, const torch::Tensor& logits, const torch::Tensor& labels) = 0;
+  // The gradient of the sum of the losses over `step_images`, those of the whole step; adds loss and right answers to
+  // state.sums.
+  virtual torch::Tensor loss(LossState& state, const torch::Tensor& logits, const torch::Tensor& labels,
+                             int64_t step_images) = 0;
 
-  // `count` images from place clock[0] * batch of the order on, of `channels` (padded) channels.
-  virtual Sample sample(const AugmentState& state, int64_t batch, int64_t count, int64_t channels,
+  // Images of `channels` (padded) channels.
+  virtual Sample sample(const AugmentState& state, const SampleRange& range, int64_t channels,
                         torch::ScalarType type) = 0;
   // After a step: the clock goes on, and the rates become those of the next step. tables: [2, steps + 1]; counter: [1]
   // int64, steps done.

@@ -1,7 +1,8 @@
-#include "onetap/base/random.h"
+#include "onetap/data/transform.h"
 #include "onetap/fused/ops.h"
 #include "onetap/nn/attention.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -129,7 +130,8 @@ class ReferenceOps : public Ops {
 
   torch::Tensor column_sums(const torch::Tensor& x) override { return x.sum(0); }
 
-  torch::Tensor loss(LossState& state, const torch::Tensor& logits, const torch::Tensor& labels) override {
+  torch::Tensor loss(LossState& state, const torch::Tensor& logits, const torch::Tensor& labels,
+                     int64_t step_images) override {
     const torch::NoGradGuard no_grad;
     const auto log_p = torch::log_softmax(logits, 1);
     const double even = state.label_smoothing / static_cast<double>(logits.size(1));
@@ -139,22 +141,23 @@ class ReferenceOps : public Ops {
                           torch::full({labels.size(0), 1}, 1 - state.label_smoothing, logits.options()));
     state.sums[0] += -(target * log_p).sum().to(torch::kFloat64);
     state.sums[1] += logits.argmax(1).eq(labels).sum().to(torch::kFloat64);
-    return (log_p.exp() - target) / static_cast<double>(logits.size(0));
+    return (log_p.exp() - target) / static_cast<double>(step_images);
   }
 
-  Sample sample(const AugmentState& state, int64_t batch, int64_t count, int64_t channels,
+  Sample sample(const AugmentState& state, const SampleRange& range, int64_t channels,
                 torch::ScalarType type) override {
     const auto clock = state.clock.cpu();
     const auto epoch = static_cast<uint32_t>(clock[1].item<int64_t>());
-    const auto picks = state.order.narrow(0, clock[0].item<int64_t>() * batch, count).to(torch::kInt64);
+    const auto picks =
+        state.order.narrow(0, clock[0].item<int64_t>() * range.batch + range.first, range.count).to(torch::kInt64);
     const auto bytes = state.images.index_select(0, picks).to(torch::kFloat32);
     const int64_t height = bytes.size(2), width = bytes.size(3);
-    auto images = torch::zeros({count, channels, height, width}, bytes.options());
+    auto images = torch::zeros({range.count, channels, height, width}, bytes.options());
     const auto indices = picks.cpu();
-    for (int64_t n = 0; n < count; ++n) {
+    for (int64_t n = 0; n < range.count; ++n) {
       auto image = bytes[n];
+      Random random(state.seed, Purpose::kAugment, epoch, static_cast<uint32_t>(indices[n].item<int64_t>()));
       if (state.augment) {
-        Random random(state.seed, Purpose::kAugment, epoch, static_cast<uint32_t>(indices[n].item<int64_t>()));
         const auto places = static_cast<uint32_t>(2 * state.pad + 1);
         const auto top = static_cast<int64_t>(random.below(places)), left = static_cast<int64_t>(random.below(places));
         const bool flip = random.coin() && state.flip;
@@ -165,6 +168,7 @@ class ReferenceOps : public Ops {
       for (int64_t c = 0; c < 3; ++c) {
         images[n][c].copy_(image[c] * state.multiply[static_cast<size_t>(c)] + state.add[static_cast<size_t>(c)]);
       }
+      if (state.cutout > 0) clear(images[n], Cutout::draw(height, state.cutout, random));
     }
     return {images.to(type).contiguous(torch::MemoryFormat::ChannelsLast), state.labels.index_select(0, picks)};
   }
@@ -177,6 +181,17 @@ class ReferenceOps : public Ops {
   }
 
  private:
+  static void clear(torch::Tensor image, const Cutout& square) {
+    const auto part = [&](int64_t dim, int64_t from) {
+      const int64_t first = std::clamp<int64_t>(from, 0, image.size(dim));
+      const int64_t last = std::clamp<int64_t>(from + square.side, 0, image.size(dim));
+      return image.narrow(dim, first, last - first);
+    };
+    image = part(1, square.top);
+    image = part(2, square.left);
+    image.zero_();
+  }
+
   static torch::Tensor real_part(const torch::Tensor& packed, const ConvState& conv) {
     return packed.narrow(0, 0, conv.outputs()).narrow(1, 0, conv.inputs());
   }

@@ -23,6 +23,15 @@ inline void set_gpu_arithmetic(bool tf32) {
   at::globalContext().setBenchmarkCuDNN(true);
 }
 
+// averages[i] += rate * (values[i] - averages[i]), in few launches where LibTorch can.
+inline void lerp_all(std::vector<torch::Tensor>& averages, const std::vector<torch::Tensor>& values, double rate) {
+#if ONETAP_TORCH_AT_LEAST(2, 1)
+  at::_foreach_lerp_(averages, values, rate);
+#else
+  for (size_t i = 0; i < averages.size(); ++i) averages[i].lerp_(values[i], rate);
+#endif
+}
+
 // Autocast on a GPU, for the present thread. Its cache of cast weights must be emptied after every step, or gradients
 // of the first step's copies would be lost.
 inline void begin_autocast(at::ScalarType type) {

@@ -9,13 +9,10 @@
 
 namespace onetap {
 
-// One of several nearly equal parts that follow each other.
+// Which of several parts.
 struct Part {
   int64_t index = 0;
   int64_t of = 1;
-
-  int64_t first(int64_t total) const { return total * index / of; }
-  int64_t count(int64_t total) const { return total * (index + 1) / of - first(total); }
 };
 
 struct RankPlace {

@@ -68,9 +68,14 @@ const std::vector<RecipeField>& recipe_fields() {
            &R::augment, {"auto", "none", "crop", "resized-crop"}),
       number("pad", kData, "padding of the crop augmentation, in pixels", &R::pad, 0, 64),
       toggle("flip", kData, "flip training images at random", &R::flip),
+      number("cutout", kData, "side of a square left out of every training image at a random place, in pixels; 0: none",
+             &R::cutout, 0, 4096),
 
       number("epochs", kOptimiser, "passes over the training set", &R::epochs, 1, 1e6),
       number("batch_size", kOptimiser, "images per step; the last, smaller batch is kept", &R::batch_size, 1, 1e6),
+      number("accumulate", kOptimiser,
+             "compute the batch of a step in so many parts, one after another, to save memory; batch norm sees parts",
+             &R::accumulate, 1, 1e6),
       number("lr", kOptimiser, "learning rate", &R::lr, 0, 1e6),
       text("schedule", kOptimiser, "learning rate over time: step or cosine", &R::schedule, {"step", "cosine"}),
       number("lr_every", kOptimiser, "step schedule: epochs between drops (default: a third of the epochs)",
@@ -86,6 +91,10 @@ const std::vector<RecipeField>& recipe_fields() {
       number("label_smoothing", kOptimiser, "share of the target spread over all classes", &R::label_smoothing, 0,
              0.99),
       toggle("sync_norm", kOptimiser, "several processes: batch norm by the images of all, not of each", &R::sync_norm),
+      number(
+          "ema", kOptimiser,
+          "test, keep and freeze a moving average of the weights that keeps this share of itself every step; 0: none",
+          &R::ema, 0, 0.999999),
 
       number("seed", kRun, "of weights, order and augmentation", &R::seed, 0, 9.2e18),
       free_on_resume(number("threads", kRun,

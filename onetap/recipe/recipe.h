@@ -43,10 +43,12 @@ struct Recipe {
   std::string augment = "auto";
   int64_t pad = 4;
   bool flip = true;
+  int64_t cutout = 0;
 
   // Optimisation.
   int64_t epochs = 300;
   int64_t batch_size = 128;
+  int64_t accumulate = 1;
   double lr = 0.1;
   std::string schedule = "step";
   std::optional<int64_t> lr_every;
@@ -59,6 +61,7 @@ struct Recipe {
   double weight_decay = 5e-4;
   double label_smoothing = 0;
   bool sync_norm = false;
+  double ema = 0;
 
   // Run.
   uint64_t seed = 0;

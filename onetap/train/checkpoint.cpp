@@ -14,6 +14,7 @@ namespace onetap {
 namespace {
 
 constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kTrainingFile = "training.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kTapsFile = "taps.safetensors";
 constexpr const char* kStateFile = "state.json";
@@ -96,7 +97,7 @@ Checkpoint CheckpointFolder::find(const std::string& which) const {
 }
 
 fs::path CheckpointFolder::write(const RunState& state, const nn::GraphModule& module, const Sgd& sgd,
-                                 const AttentionRecord& attention, int64_t keep) const {
+                                 const AttentionRecord& attention, const WeightAverage& average, int64_t keep) const {
   make_directories(directory_);
   const std::string name = folder_name(state);
   const fs::path final_path = directory_ / name;
@@ -104,7 +105,8 @@ fs::path CheckpointFolder::write(const RunState& state, const nn::GraphModule& m
   if (fs::exists(final_path)) set_aside(final_path);
   {
     StagedDirectory staged(final_path);
-    nn::write_tensors(staged.path() / kModelFile, nn::state_of(*module));
+    nn::write_tensors(staged.path() / kModelFile, average.active() ? average.state() : nn::state_of(*module));
+    if (average.active()) nn::write_tensors(staged.path() / kTrainingFile, nn::state_of(*module));
     nn::write_tensors(staged.path() / kOptimizerFile, sgd.state());
     nn::write_tensors(staged.path() / kTapsFile, attention.state());
     FileWriter writer(staged.path() / kStateFile);
@@ -138,9 +140,15 @@ void CheckpointFolder::load(const Checkpoint& checkpoint, nn::GraphModule& modul
   nn::load_tensors(SafetensorsFile::read(model), nn::state_of(*module), model.string());
 }
 
-void CheckpointFolder::load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd& sgd,
-                            AttentionRecord& attention) {
-  load(checkpoint, module);
+void CheckpointFolder::load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd& sgd, AttentionRecord& attention,
+                            WeightAverage& average) {
+  if (average.active()) {
+    const fs::path averaged = checkpoint.path / kModelFile, own = checkpoint.path / kTrainingFile;
+    nn::load_tensors(SafetensorsFile::read(averaged), average.state(), averaged.string());
+    nn::load_tensors(SafetensorsFile::read(own), nn::state_of(*module), own.string());
+  } else {
+    load(checkpoint, module);
+  }
   const fs::path optimizer = checkpoint.path / kOptimizerFile;
   nn::load_tensors(SafetensorsFile::read(optimizer), sgd.state(), optimizer.string());
   attention.restore(SafetensorsFile::read(checkpoint.path / kTapsFile));

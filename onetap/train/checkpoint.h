@@ -1,6 +1,8 @@
 // Checkpoints: directories that are written aside, synced and renamed, so that each is whole or not there.
 //
-//   checkpoints/step-000000391/model.safetensors      parameters and buffers
+//   checkpoints/step-000000391/model.safetensors      the network: parameters and buffers, averaged where the recipe
+//   has `ema`
+//                              training.safetensors   with `ema`: those that training goes on from
 //                              optimizer.safetensors  momentum
 //                              taps.safetensors       taps at the last tested epoch, see attention_record.h
 //                              state.json             where the run stands
@@ -11,6 +13,7 @@
 #include "onetap/nn/graph_module.h"
 #include "onetap/train/attention_record.h"
 #include "onetap/train/sgd.h"
+#include "onetap/train/weight_average.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -38,12 +41,13 @@ class CheckpointFolder {
 
   // Writes one, points the links at it, and removes all but the newest `keep` and the best.
   std::filesystem::path write(const RunState& state, const nn::GraphModule& module, const Sgd& sgd,
-                              const AttentionRecord& attention, int64_t keep) const;
+                              const AttentionRecord& attention, const WeightAverage& average, int64_t keep) const;
 
   // Reads the network's tensors; kData if they do not fit the module.
   static void load(const Checkpoint& checkpoint, nn::GraphModule& module);
   // All of them: what a run needs to go on.
-  static void load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd& sgd, AttentionRecord& attention);
+  static void load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd& sgd, AttentionRecord& attention,
+                   WeightAverage& average);
 
   const std::filesystem::path& directory() const { return directory_; }
 

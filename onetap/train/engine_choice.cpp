@@ -13,6 +13,7 @@ fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, co
   options.type = resolved_precision(recipe, device) == "bf16" ? torch::kBFloat16 : torch::kFloat32;
   options.capture = recipe.cuda_graph;
   options.batch_size = recipe.batch_size;
+  options.accumulate = recipe.accumulate;
   options.seed = recipe.seed;
   options.view = recipe_view(graph, source);
   options.augment = recipe_augment(recipe);

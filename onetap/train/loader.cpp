@@ -60,8 +60,9 @@ Batch BatchStream::prepare(int64_t number) const {
   int64_t first = number * options_.batch_size;
   int64_t count = std::min(options_.batch_size, images_ - first);
   if (options_.train) {
-    first += options_.part.first(count);
-    count = options_.part.count(count);
+    const Portion mine = portion_of(count, options_.part.index, options_.part.of);
+    first += mine.first;
+    count = mine.count;
   }
   const View& view = options_.view;
   Batch batch;

@@ -1,7 +1,6 @@
 #include "onetap/train/rank_share.h"
 
 #include "onetap/base/fail.h"
-#include "onetap/nn/tensor_file.h"
 
 #include <algorithm>
 
@@ -15,18 +14,20 @@ int64_t last_batch(int64_t images, int64_t batch_size) {
 
 }  // namespace
 
-void RankShare::check_batches(int64_t images, int64_t batch_size) const {
+void RankShare::check_batches(const Recipe& recipe, int64_t images) const {
   if (!several()) return;
-  const int64_t ranks = group_->size(), last = last_batch(images, batch_size);
-  if (last >= ranks) return;
-  if (images < ranks)
-    fail_usage("[ranks] expected at least {} training images for {} ranks, got {}", ranks, ranks, images);
-  int64_t would_do = std::max(batch_size, ranks);
-  while (last_batch(images, would_do) < ranks) ++would_do;
+  const int64_t ranks = group_->size(), needed = ranks * (recipe.sync_norm ? recipe.accumulate : 1);
+  const int64_t last = last_batch(images, recipe.batch_size);
+  if (last >= needed) return;
+  if (images < needed) {
+    fail_usage("[ranks] expected at least {} training images for {} ranks, got {}", needed, ranks, images);
+  }
+  int64_t would_do = std::max(recipe.batch_size, needed);
+  while (last_batch(images, would_do) < needed) ++would_do;
   fail_usage(
-      "[ranks] expected an image for each of {} ranks in every batch, got a last batch of {} (--batch-size {}): "
+      "[ranks] expected at least {} images in every batch for {} ranks, got a last batch of {} (--batch-size {}): "
       "--batch-size {} would do, or fewer ranks",
-      ranks, last, batch_size, would_do);
+      needed, ranks, last, recipe.batch_size, would_do);
 }
 
 void RankShare::check_data(int64_t train_images, int64_t test_images) const {
@@ -37,11 +38,13 @@ void RankShare::check_data(int64_t train_images, int64_t test_images) const {
     fail_data("[ranks] expected the data of rank 0, {}, got {} on rank {}", first, mine, group_->rank());
 }
 
-void RankShare::spread(nn::GraphModule& module, const Sgd& sgd, RunState& state) const {
+RunState RankShare::spread(const RunState& state) const {
+  return group_ == nullptr ? state : RunState::parse(group_->share(state.json()), "the state of rank 0");
+}
+
+void RankShare::spread(const nn::NamedTensors& tensors) const {
   if (group_ == nullptr) return;
-  state = RunState::parse(group_->share(state.json()), "the state of rank 0");
-  for (const auto& [name, tensor] : nn::state_of(*module)) group_->broadcast(tensor);
-  for (const auto& [name, tensor] : sgd.state()) group_->broadcast(tensor);
+  for (const auto& [name, tensor] : tensors) group_->broadcast(tensor);
 }
 
 void RankShare::spread_statistics(nn::GraphModule& module) const {
@@ -53,10 +56,11 @@ void RankShare::watch_gradients(const nn::GraphModule& module) {
   if (group_ != nullptr) gradients_ = std::make_unique<ParameterGradients>(*group_, module->parameters());
 }
 
-void RankShare::backward(const torch::Tensor& loss, int64_t images, int64_t all) {
+void RankShare::expect_gradients() {
   if (gradients_) gradients_->begin();
-  // A rank's mean weighs as much as its images.
-  (images == all ? loss : loss * (static_cast<double>(images) / static_cast<double>(all))).backward();
+}
+
+void RankShare::sum_gradients() {
   if (gradients_) gradients_->finish();
 }
 

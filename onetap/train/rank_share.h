@@ -3,8 +3,9 @@
 
 #include "onetap/journal/run_state.h"
 #include "onetap/nn/graph_module.h"
+#include "onetap/nn/tensor_file.h"
 #include "onetap/ranks/gradient_sum.h"
-#include "onetap/train/sgd.h"
+#include "onetap/recipe/recipe.h"
 
 #include <memory>
 
@@ -28,20 +29,22 @@ class RankShare {
   Part part() const { return group_ == nullptr ? Part() : group_->part(); }
   bool several() const { return group_ != nullptr && group_->size() > 1; }
 
-  // kUsage unless every batch has an image for every rank.
-  void check_batches(int64_t images, int64_t batch_size) const;
+  // kUsage unless every batch has an image for every rank, and where ranks meet in every part of a step, for each part.
+  void check_batches(const Recipe& recipe, int64_t images) const;
   // kData if the ranks see data of different sizes.
   void check_data(int64_t train_images, int64_t test_images) const;
 
-  // Rank 0's parameters, statistics, momenta and place in the run, on every rank.
-  void spread(nn::GraphModule& module, const Sgd& sgd, RunState& state) const;
+  // Rank 0's, on every rank.
+  RunState spread(const RunState& state) const;
+  void spread(const nn::NamedTensors& tensors) const;
   // Rank 0's running statistics, which a test goes by and checkpoints keep.
   void spread_statistics(nn::GraphModule& module) const;
 
-  // How gradients of the parameters are added up in backward(); after spread().
+  // Once, for the gradients of the module's parameters.
   void watch_gradients(const nn::GraphModule& module);
-  // The gradients of all ranks' images from the mean loss of this rank's, of `all` images of the step.
-  void backward(const torch::Tensor& loss, int64_t images, int64_t all);
+  // Before the last backward pass of a step: gradients are sent as they come. After it: they are those of all ranks.
+  void expect_gradients();
+  void sum_gradients();
 
   StepTotals total(const StepTotals& mine) const;
   bool any(bool mine) const { return group_ == nullptr ? mine : group_->any(mine); }

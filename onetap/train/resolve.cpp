@@ -44,6 +44,7 @@ AugmentOptions recipe_augment(const Recipe& recipe) {
   AugmentOptions options;
   options.pad = recipe.pad;
   options.flip = recipe.flip;
+  options.cutout = recipe.cutout;
   options.kind = recipe.augment == "crop"           ? Augment::kPadCrop
                  : recipe.augment == "resized-crop" ? Augment::kResizedCrop
                                                     : Augment::kNone;

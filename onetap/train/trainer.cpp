@@ -14,6 +14,7 @@
 #include "onetap/train/rank_share.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/sgd.h"
+#include "onetap/train/weight_average.h"
 
 #include <algorithm>
 #include <chrono>
@@ -55,13 +56,12 @@ class Trainer {
         schedule_(recipe, BatchStream::batch_count(source.train->size(), recipe.batch_size)),
         module_(make_module(recipe, graph_, device_)),
         sgd_(*module_, {recipe.momentum, recipe.nesterov, recipe.weight_decay}),
+        average_(module_, 0),
         share_(ranks) {
     check_network(graph_, source);
-    share_.check_batches(source.train->size(), recipe.batch_size);
-    if (files_ != nullptr) {
-      import_init();
-      restore();
-    }
+    share_.check_batches(recipe, source.train->size());
+    import_init();
+    if (files_ != nullptr) restore();
     join_ranks();
     engine_ = choose_engine(recipe_, graph_, source_, schedule_, module_, sgd_, events_.on_notice, ranks);
     if (engine_ == nullptr) share_.watch_gradients(module_);
@@ -95,12 +95,14 @@ class Trainer {
 
  private:
   void import_init() {
-    if (recipe_.init.empty()) return;
-    const auto report = nn::import_weights(SafetensorsFile::read(recipe_.init), nn::state_of(*module_), recipe_.init);
-    if (!report.unused.empty()) {
-      notice(fmt::format("{}: {} tensors are not of this network and were left, such as '{}'", recipe_.init,
-                         report.unused.size(), report.unused.front()));
+    if (!recipe_.init.empty() && files_ != nullptr) {
+      const auto report = nn::import_weights(SafetensorsFile::read(recipe_.init), nn::state_of(*module_), recipe_.init);
+      if (!report.unused.empty()) {
+        notice(fmt::format("{}: {} tensors are not of this network and were left, such as '{}'", recipe_.init,
+                           report.unused.size(), report.unused.front()));
+      }
     }
+    average_ = WeightAverage(module_, recipe_.ema);
   }
 
   // From here on all ranks stand where rank 0 does.
@@ -108,7 +110,8 @@ class Trainer {
     if (share_.group() == nullptr) return;
     share_.check_data(source_.train->size(), source_.test->size());
     share_.group()->start(device_);
-    share_.spread(module_, sgd_, state_);
+    state_ = share_.spread(state_);
+    for (const auto& tensors : {nn::state_of(*module_), sgd_.state(), average_.state()}) share_.spread(tensors);
     if (recipe_.sync_norm && share_.several()) synchronise_norms(module_, *share_.group());
   }
 
@@ -117,7 +120,7 @@ class Trainer {
     bool touched = false;
     for (const Checkpoint& checkpoint : CheckpointFolder(files_->checkpoints()).list(events_.on_notice)) {
       try {
-        CheckpointFolder::load(checkpoint, module_, sgd_, taps_);
+        CheckpointFolder::load(checkpoint, module_, sgd_, taps_, average_);
       } catch (const Error& problem) {
         notice(fmt::format("passing over a damaged checkpoint: {}", problem.what()));
         touched = true;
@@ -191,25 +194,42 @@ class Trainer {
     module_->set_temperature(schedule_.temperature(state_.step));
     const auto images = batch.images.to(device_).contiguous(torch::MemoryFormat::ChannelsLast);
     const auto labels = batch.labels.to(device_);
+    const int64_t count = labels.size(0), step_images = images_of_step();
+    StepTotals totals;
+    totals.stop = stop_;
     sgd_.zero_grad();
-    const auto logits = forward(images);
-    const auto loss = torch::nn::functional::cross_entropy(
-        logits, labels, torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(recipe_.label_smoothing));
-    const int64_t count = labels.size(0);
-    share_.backward(loss, count, images_of_step());
-    const StepTotals totals =
-        share_.total({loss.item<double>() * static_cast<double>(count),
-                      logits.detach().argmax(1).eq(labels).sum().item<int64_t>(), count, stop_.load()});
+    for (int64_t part = 0; part < recipe_.accumulate; ++part) {
+      const Portion portion = portion_of(count, part, recipe_.accumulate);
+      if (portion.count == 0) continue;
+      if (part + 1 == recipe_.accumulate) share_.expect_gradients();
+      add_gradients(images.narrow(0, portion.first, portion.count), labels.narrow(0, portion.first, portion.count),
+                    step_images, totals);
+    }
+    share_.sum_gradients();
+    totals = share_.total(totals);
     check_loss(totals.loss, state_.step + 1);
     sgd_.step(lr);
-
     stopping_ = totals.stop;
     state_.loss_sum += totals.loss;
     state_.right += totals.right;
     state_.seen += totals.images;
     epoch_images_ += totals.images;
     ++state_.step;
+    average_.update(state_.step);
     report_step(lr);
+  }
+
+  // Of the images' share in the mean loss of a step of `step_images`.
+  void add_gradients(const torch::Tensor& images, const torch::Tensor& labels, int64_t step_images,
+                     StepTotals& totals) {
+    const auto logits = forward(images);
+    const auto loss = torch::nn::functional::cross_entropy(
+        logits, labels, torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(recipe_.label_smoothing));
+    const int64_t count = labels.size(0);
+    (loss * (static_cast<double>(count) / static_cast<double>(step_images))).backward();
+    totals.loss += loss.item<double>() * static_cast<double>(count);
+    totals.right += logits.detach().argmax(1).eq(labels).sum().item<int64_t>();
+    totals.images += count;
   }
 
   // Of all ranks.
@@ -236,7 +256,7 @@ class Trainer {
         steps = std::min(steps, recipe_.checkpoint_steps - state_.step % recipe_.checkpoint_steps);
       }
       const auto portion_started = Clock::now();
-      engine_->run(steps);
+      engine_->run(steps, [this](int64_t step) { average_.update(step); });
       const fused::Sums sums = engine_->sums();
       check_loss(sums.loss, state_.step + steps);
       const double taken = std::max(1e-6, seconds_since(portion_started));
@@ -299,6 +319,7 @@ class Trainer {
     if (test_now) {
       const auto test_started = Clock::now();
       module_->set_temperature(schedule_.temperature(state_.step));
+      const WeightAverage::Scope averaged(average_);
       share_.spread_statistics(module_);
       const auto result = engine_ != nullptr ? evaluate(module_, *engine_, eval_options())
                                              : evaluate(module_, *source_.test, eval_options());
@@ -367,6 +388,7 @@ class Trainer {
 
   void log_attention() {
     if (module_->sal_layers().empty()) return;
+    const WeightAverage::Scope averaged(average_);
     AttentionLine line = taps_.take(module_);
     line.step = state_.step;
     line.epoch = state_.step / schedule_.steps_per_epoch();
@@ -385,7 +407,7 @@ class Trainer {
     state_.temperature = schedule_.temperature(state_.step);
     try {
       const CheckpointFolder folder(files_->checkpoints());
-      last_checkpoint_ = folder.write(state_, module_, sgd_, taps_, recipe_.keep_checkpoints);
+      last_checkpoint_ = folder.write(state_, module_, sgd_, taps_, average_, recipe_.keep_checkpoints);
     } catch (const Error& problem) {
       throw Error(problem.kind(), fmt::format("{}; the last good checkpoint is {}", problem.what(), last_checkpoint()));
     }
@@ -406,6 +428,7 @@ class Trainer {
   const Schedule schedule_;
   nn::GraphModule module_;
   Sgd sgd_;
+  WeightAverage average_;
   RankShare share_;
   std::unique_ptr<fused::Engine> engine_;  // null: LibTorch's autograd
   RunState state_;

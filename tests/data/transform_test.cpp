@@ -87,6 +87,30 @@ TEST(Transform, AugmentationReachesEveryPlacementAndBothSides) {
   EXPECT_EQ(seen.size(), 3u * 3);
 }
 
+TEST(Transform, CutoutLeavesOutASquareAnywhere) {
+  const Image image = numbered(8, 8);
+  const View view = plain_view(8);
+  AugmentOptions options;
+  options.kind = Augment::kNone;
+  std::vector<float> whole(static_cast<size_t>(view.floats())), out = whole;
+  train_view(image, view, options, Random(0, Purpose::kTest), whole.data());
+  options.cutout = 4;
+  std::set<std::pair<int64_t, int64_t>> corners;
+  for (uint32_t i = 0; i < 800; ++i) {
+    train_view(image, view, options, Random(0, Purpose::kTest, i), out.data());
+    Random again(0, Purpose::kTest, i);
+    const Cutout square = Cutout::draw(8, 4, again);
+    corners.emplace(square.top, square.left);
+    for (int64_t at = 0; at < view.floats(); ++at) {
+      const bool cut = square.covers(at / 8 % 8, at % 8);
+      ASSERT_EQ(out[static_cast<size_t>(at)], cut ? 0 : whole[static_cast<size_t>(at)]);
+    }
+  }
+  EXPECT_EQ(corners.size(), 64u);
+  EXPECT_EQ(corners.begin()->first, -2);
+  EXPECT_EQ(corners.rbegin()->first, 5);
+}
+
 TEST(Transform, ResizingKeepsConstantsAndRamps) {
   Image flat{3, 17, 31, std::vector<uint8_t>(3 * 17 * 31, 99)};
   const View view = plain_view(12);

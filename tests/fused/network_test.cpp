@@ -72,7 +72,7 @@ TEST_P(FusedNetwork, StepsAsAutogradDoes) {
     values.rates = torch::tensor({rate, temperature}, torch::kFloat32).to(c.device);
     const auto padded = as_activations(images, network.input_channels());
     network.pack(values);
-    network.backward(ops_of(c.device)->loss(loss, network.forward(padded), labels));
+    network.backward(ops_of(c.device)->loss(loss, network.forward(padded), labels, 6));
     network.update(values, {0.9, c.nesterov, 1e-3});
   }
   EXPECT_NEAR(loss.sums[0].item<double>(), expected_loss, 1e-4 * expected_loss);

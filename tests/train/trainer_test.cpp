@@ -78,7 +78,9 @@ std::string timeless_metrics(const fs::path& root) {
 
 std::string final_weights(const fs::path& root) {
   const Checkpoint last = CheckpointFolder(RunFiles(root).checkpoints()).find("last");
-  return read_text(last.path / "model.safetensors") + read_text(last.path / "optimizer.safetensors");
+  const fs::path own = last.path / "training.safetensors";  // beside an average
+  return read_text(last.path / "model.safetensors") + read_text(last.path / "optimizer.safetensors") +
+         (fs::exists(own) ? read_text(own) : "");
 }
 
 TEST(Trainer, WritesWhatARunDirectoryHolds) {
@@ -126,6 +128,9 @@ TEST(Trainer, FusedStepsTrainAsPlainOnesDo) {
   const TempDir dir;
   Recipe recipe = small_recipe();
   recipe.epochs = 1;
+  recipe.accumulate = 3;  // and in parts that do not divide the batch
+  recipe.cutout = 8;
+  recipe.ema = 0.9;
   train_in(dir / "plain", recipe);
   recipe.engine = "fused";
   train_in(dir / "fused", recipe);
@@ -154,6 +159,8 @@ TEST(Trainer, ResumedRunIsBitIdentical) {
     recipe.restart_momentum = restart;
     recipe.nesterov = restart;
     recipe.label_smoothing = restart ? 0.1 : 0;
+    recipe.ema = restart ? 0.9 : 0;
+    recipe.accumulate = restart ? 2 : 1;
     train_in(dir / (tag + "-whole"), recipe);
     // Stops inside epochs, at the end of one, and after a single step; fused steps are reported in portions.
     for (const int64_t steps : restart ? std::vector<int64_t>{4, 2, 1} : std::vector<int64_t>{4, 2, 1, 5}) {
@@ -165,6 +172,75 @@ TEST(Trainer, ResumedRunIsBitIdentical) {
     EXPECT_EQ(read_text(RunFiles(dir / (tag + "-whole")).attention()),
               read_text(RunFiles(dir / (tag + "-parts")).attention()));
   }
+}
+
+// Without batch norm, whose statistics are of a part, a batch in parts is the batch.
+TEST(Trainer, PartsOfABatchAddUpToIt) {
+  const TempDir dir;
+  testing::write_text(dir / "net.txt",
+                      "onetap-net 1\nx = input 3x32x32\nc = conv x out=6 kernel=3 stride=2 pad=1 bias=1\n"
+                      "r = relu c\ns = conv r out=8 kernel=3 pad=1\np = gap s\nfc = linear p out=10\n");
+  Recipe recipe = small_recipe();
+  recipe.arch = (dir / "net.txt").string();
+  recipe.width.reset();
+  recipe.epochs = 1;
+  train_in(dir / "whole", recipe);
+  recipe.accumulate = 5;
+  train_in(dir / "parts", recipe);
+  const auto weights = [&](const char* run) {
+    const Checkpoint last = CheckpointFolder(RunFiles(dir / run).checkpoints()).find("last");
+    nn::GraphModule module(RunFiles(dir / run).read_graph());
+    CheckpointFolder::load(last, module);
+    return nn::state_of(*module);
+  };
+  const auto whole = weights("whole"), parts = weights("parts");
+  for (size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_TRUE(torch::allclose(whole[i].second, parts[i].second, 1e-4, 1e-6)) << whole[i].first;
+  }
+}
+
+TEST(WeightAverage, FollowsItsFormulaAndLeavesTheModuleAsItWas) {
+  torch::manual_seed(1);
+  nn::GraphModule module(
+      parse_network("onetap-net 1\nx = input 3x8x8\nc = conv x out=4 kernel=1\nb = bn c\n"
+                    "p = gap b\nfc = linear p out=2\n"));
+  WeightAverage average(module, 0.7);
+  const torch::NoGradGuard no_grad;
+  double expected = module->parameters()[0].flatten()[0].item<double>();
+  for (int64_t step = 1; step <= 30; ++step) {
+    for (auto& parameter : module->parameters()) parameter.fill_(static_cast<double>(step));
+    average.update(step);
+    const double keep = std::min(0.7, (1.0 + static_cast<double>(step)) / (10.0 + static_cast<double>(step)));
+    expected = keep * expected + (1 - keep) * static_cast<double>(step);
+  }
+  const auto value = [&] { return module->parameters()[0].flatten()[0].item<double>(); };
+  EXPECT_EQ(value(), 30);
+  {
+    const WeightAverage::Scope averaged(average);
+    EXPECT_NEAR(value(), expected, 1e-4);
+  }
+  EXPECT_EQ(value(), 30);
+}
+
+// What is tested is what the checkpoint's model.safetensors holds, for those who read it.
+TEST(Trainer, TheAverageIsWhatIsTestedAndKept) {
+  const TempDir dir;
+  Recipe recipe = small_recipe();
+  recipe.ema = 0.95;
+  train_in(dir / "run", recipe);
+  const RunFiles files(dir / "run");
+  const Checkpoint last = CheckpointFolder(files.checkpoints()).find("last");
+  nn::GraphModule module(files.read_graph());
+  CheckpointFolder::load(last, module);
+  module->set_temperature(last.state.temperature);
+  const DataSource source = open_data(recipe.data);
+  EvalOptions options;
+  options.stream.view = recipe_view(module->graph(), source);
+  const auto result = evaluate(module, *source.test, options);
+  const auto logged = read_metrics(files.metrics()).back();
+  EXPECT_EQ(result->hard.accuracy, *logged.acc_hard);
+  EXPECT_NEAR(result->soft.loss, logged.loss, 1e-5);
+  EXPECT_FALSE(read_text(last.path / "model.safetensors") == read_text(last.path / "training.safetensors"));
 }
 
 TEST(Trainer, SeedsDiffer) {

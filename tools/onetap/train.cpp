@@ -157,7 +157,7 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
                : recipe_network(recipe, static_cast<int64_t>(source.classes.size()), recipe.image_size.value_or(0));
   check_network(graph, source);
   if (!resuming) check_init(recipe, graph);
-  RankShare(ranks).check_batches(source.train->size(), recipe.batch_size);
+  RankShare(ranks).check_batches(recipe, source.train->size());
   if (options.dry_run) {
     describe(recipe, source, graph);
     std::cout << recipe_text(recipe);
