@@ -20,11 +20,11 @@ if(ONETAP_GLOO_INCLUDE)
     if(NOT DEFINED ONETAP_GLOO_FITS)
       message(STATUS "onetap: trying whether Gloo's headers fit LibTorch's Gloo")
       file(WRITE ${PROJECT_BINARY_DIR}/gloo_fits.cpp
-        "#define USE_C10D_GLOO\n#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>\n"
-        "int main() { return c10d::ProcessGroupGloo::Options::create()->threads; }\n")
+        "#define USE_C10D_GLOO\n#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>\n")
+      set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)  # without linking
       try_compile(ONETAP_GLOO_FITS ${PROJECT_BINARY_DIR}/gloo_fits ${PROJECT_BINARY_DIR}/gloo_fits.cpp
-        CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${TORCH_INCLUDE_DIRS};${ONETAP_GLOO_INCLUDE}"
-        LINK_LIBRARIES torch torch_library CXX_STANDARD 17)
+        CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${TORCH_INCLUDE_DIRS};${ONETAP_GLOO_INCLUDE}" CXX_STANDARD 17)
+      unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
     endif()
     set(ONETAP_HAVE_GLOO ${ONETAP_GLOO_FITS})
   endif()

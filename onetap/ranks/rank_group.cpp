@@ -23,7 +23,10 @@ namespace {
 using namespace std::chrono_literals;
 
 // How long a rank that has lost another listens for what became of the rest.
-constexpr auto kLastWords = 2s;
+constexpr auto kLastWords = 3s;
+// How often a rank that waits asks whether another has lost one: it may wait for somebody who is well and waits, too.
+constexpr auto kAlarmEvery = std::chrono::milliseconds(500);
+constexpr const char* kAlarm = "alarm";
 
 // c10d's messages go on with a backtrace.
 std::string first_line(const std::exception& problem) {
@@ -49,7 +52,6 @@ class C10dSum : public PendingSum {
  public:
   C10dSum(C10dGroup& group, c10::intrusive_ptr<CollectiveWork> work, torch::Tensor tensor)
       : group_(group), work_(std::move(work)), tensor_(std::move(tensor)) {}
-  ~C10dSum() override;
   void wait() override;
 
  private:
@@ -62,6 +64,11 @@ class C10dGroup : public RankGroup {
  public:
   C10dGroup(const RankPlace& place, std::chrono::milliseconds timeout) : RankGroup(place), timeout_(timeout) { meet(); }
 
+  // c10d's end waits for sums under way, which after a failure nobody answers: then it is left to the process's end.
+  ~C10dGroup() override {
+    if (told_) backend_.release();
+  }
+
   std::string share(const std::string& text) override {
     const std::string key = fmt::format("shared/{}", shared_++);
     return guarded([&]() -> std::string {
@@ -71,10 +78,7 @@ class C10dGroup : public RankGroup {
       }
       const auto end = std::chrono::steady_clock::now() + timeout_;
       while (!store_->check({key})) {
-        if (store_->check({end_key(0)}) && !read(end_key(0)).empty()) {
-          told_ = say("");
-          fail_like(0, read(end_key(0)));
-        }
+        if (store_->check({kAlarm})) throw std::runtime_error("another rank gave up");
         if (std::chrono::steady_clock::now() > end) throw std::runtime_error("no word in time");
         std::this_thread::sleep_for(20ms);
       }
@@ -87,8 +91,7 @@ class C10dGroup : public RankGroup {
       if (told_) return;
       told_ = say(std::to_string(static_cast<int>(kind)) + why);
       if (!place_.is_server) return;
-      // The words go with the store: the others must have read them first, and for that notice that something is wrong.
-      if (under_way_ == 0) backend_.reset();
+      // The words go with the store: the others must have read them first.
       listen([](int64_t, const std::string&) { return false; });
     } catch (const std::exception&) {  // then there is nobody to tell
     }
@@ -103,7 +106,6 @@ class C10dGroup : public RankGroup {
   std::unique_ptr<PendingSum> start_sum(const torch::Tensor& tensor) override {
     return guarded([&]() -> std::unique_ptr<PendingSum> {
       std::vector<torch::Tensor> tensors = {tensor};
-      ++under_way_;
       return std::make_unique<C10dSum>(*this, backend_->allreduce(tensors), tensor);
     });
   }
@@ -113,7 +115,7 @@ class C10dGroup : public RankGroup {
       const torch::NoGradGuard no_grad;
       // In plain order: ranks may hold it in different memory layouts.
       std::vector<torch::Tensor> tensors = {tensor.detach().contiguous()};
-      backend_->broadcast(tensors)->wait();
+      wait(*backend_->broadcast(tensors));
       if (!leads() && !tensors[0].is_same(tensor)) tensor.detach().copy_(tensors[0]);
     });
   }
@@ -127,6 +129,22 @@ class C10dGroup : public RankGroup {
       throw;
     } catch (const std::exception& problem) {
       explain(first_line(problem));
+    }
+  }
+
+  void wait(CollectiveWork& work) {
+    if (device_.is_cuda()) {  // the stream waits, not the host
+      work.wait();
+      return;
+    }
+    for (;;) {
+      try {
+        work.wait(kAlarmEvery);
+        return;
+      } catch (const std::exception&) {
+        if (work.isCompleted()) throw;
+      }
+      if (store_->check({kAlarm})) throw std::runtime_error("another rank gave up");
     }
   }
 
@@ -213,6 +231,7 @@ class C10dGroup : public RankGroup {
 
   bool say(const std::string& words) {
     store_->set(end_key(rank()), std::vector<uint8_t>(words.begin(), words.end()));
+    store_->set(kAlarm, std::vector<uint8_t>(1));
     return true;
   }
 
@@ -234,25 +253,20 @@ class C10dGroup : public RankGroup {
     if (silent.empty()) fail("[ranks] the ranks lost each other ({})", problem);
     std::vector<std::string> names;
     for (const int64_t other : silent) names.push_back(std::to_string(other));
-    fail("[ranks] rank {} of {} does not answer ({})", join(names, " and "), size(), problem);
+    const bool one = silent.size() == 1;
+    fail("[ranks] {} {} of {} {} not answer ({})", one ? "rank" : "ranks", join(names, " and "), size(),
+         one ? "does" : "do", problem);
   }
 
   const std::chrono::milliseconds timeout_;
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<CollectiveBackend> backend_;
   int64_t shared_ = 0;
-  int64_t under_way_ = 0;  // sums
   bool told_ = false;
-
-  friend class C10dSum;
 };
 
-C10dSum::~C10dSum() {
-  --group_.under_way_;
-}
-
 void C10dSum::wait() {
-  group_.guarded([&] { work_->wait(); });
+  group_.guarded([&] { group_.wait(*work_); });
 }
 
 }  // namespace
