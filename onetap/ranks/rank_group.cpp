@@ -28,11 +28,13 @@ constexpr auto kLastWords = 3s;
 constexpr auto kAlarmEvery = std::chrono::milliseconds(500);
 constexpr const char* kAlarm = "alarm";
 
-// c10d's messages go on with a backtrace.
+// c10d's messages go on with a backtrace, and Gloo's begin with where in its sources they come from.
 std::string first_line(const std::exception& problem) {
   const auto* of_torch = dynamic_cast<const c10::Error*>(&problem);
   const std::string text = of_torch != nullptr ? of_torch->what_without_backtrace() : problem.what();
-  return text.substr(0, text.find('\n'));
+  const std::string line = text.substr(0, text.find('\n'));
+  const size_t place = line.rfind("[./", 0) == 0 ? line.find("] ") : std::string::npos;
+  return place == std::string::npos ? line : line.substr(place + 2);
 }
 
 std::string end_key(int64_t rank) {
@@ -90,7 +92,7 @@ class C10dGroup : public RankGroup {
     try {
       if (told_) return;
       told_ = say(std::to_string(static_cast<int>(kind)) + why);
-      if (!place_.is_server) return;
+      if (!leads()) return;
       // The words go with the store: the others must have read them first.
       listen([](int64_t, const std::string&) { return false; });
     } catch (const std::exception&) {  // then there is nobody to tell
@@ -152,18 +154,18 @@ class C10dGroup : public RankGroup {
   void meet() {
     c10d::TCPStoreOptions options;
     options.port = static_cast<uint16_t>(place_.port);
-    options.isServer = place_.is_server;
+    options.isServer = leads();
     options.numWorkers = static_cast<size_t>(place_.size);
     options.waitWorkers = false;
     options.timeout = timeout_;
     const std::string where = fmt::format("{}:{}", place_.master, place_.port);
     try {
       c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::TCPStore>(place_.master, options);
-      store_ = c10::make_intrusive<c10d::PrefixStore>("onetap/" + place_.prefix, store);
+      store_ = c10::make_intrusive<c10d::PrefixStore>("onetap", store);
       store_->add("here", 1);
     } catch (const std::exception& problem) {
-      fail("[ranks] rank {} of {} cannot {} {}: {}", rank(), size(), place_.is_server ? "listen at" : "reach rank 0 at",
-           where, first_line(problem));
+      fail("[ranks] rank {} of {} cannot {} {}: {}", rank(), size(), leads() ? "listen at" : "reach rank 0 at", where,
+           first_line(problem));
     }
     const auto end = std::chrono::steady_clock::now() + timeout_;
     while (store_->add("here", 0) < size()) {

@@ -78,12 +78,11 @@ RankPlace rank_place(const Environment& environment) {
                place.size);
   }
   place.port = number(environment, "MASTER_PORT").value_or(place.port);
+  // torchrun listens at the port itself, in the language of its own version of c10d, which need not be ours.
+  if (environment("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True") ++place.port;
   if (place.port < 1 || place.port > 65535) {
     fail_usage("[ranks] expected MASTER_PORT between 1 and 65535, got {}", place.port);
   }
-  const bool agent = environment("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
-  place.is_server = place.rank == 0 && !agent;
-  if (agent) place.prefix = "attempt-" + environment("TORCHELASTIC_RESTART_COUNT").value_or("0");
   return place;
 }
 

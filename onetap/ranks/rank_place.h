@@ -21,9 +21,7 @@ struct RankPlace {
   int64_t local_rank = 0;  // on its machine: the GPU to take
   int64_t local_size = 1;  // ranks on this machine, which share its CPUs
   std::string master = "127.0.0.1";
-  int64_t port = 29500;
-  bool is_server = true;  // rank 0 opens the port; torchrun may have opened it already
-  std::string prefix;     // of what is written there: torchrun keeps its attempts apart
+  int64_t port = 29500;  // opened by rank 0
 
   // True where ranks were asked for, if only one: one process of torchrun has a group, too.
   bool launched = false;
