@@ -33,8 +33,8 @@ std::string first_line(const std::exception& problem) {
   const auto* of_torch = dynamic_cast<const c10::Error*>(&problem);
   const std::string text = of_torch != nullptr ? of_torch->what_without_backtrace() : problem.what();
   const std::string line = text.substr(0, text.find('\n'));
-  const size_t place = line.rfind("[./", 0) == 0 ? line.find("] ") : std::string::npos;
-  return place == std::string::npos ? line : line.substr(place + 2);
+  const size_t end = line.find("] "), source = line.substr(0, end).find(".cc:");
+  return line[0] != '[' || source == std::string::npos ? line : line.substr(end + 2);
 }
 
 std::string end_key(int64_t rank) {
@@ -69,6 +69,9 @@ class C10dGroup : public RankGroup {
   // c10d's end waits for sums under way, which after a failure nobody answers: then it is left to the process's end.
   ~C10dGroup() override {
     if (told_) backend_.release();
+#if ONETAP_TORCH_AT_LEAST(2, 6)
+    if (backend_) backend_->shutdown();  // NCCL complains otherwise
+#endif
   }
 
   std::string share(const std::string& text) override {

@@ -423,6 +423,7 @@ class Trainer {
   const TrainEvents& events_;
   const std::atomic<bool>& stop_;
   const torch::Device device_;
+  const c10::DeviceGuard on_device_{device_};  // work without a tensor to tell goes there, too
   const Graph graph_;
   const View view_;
   const Schedule schedule_;
