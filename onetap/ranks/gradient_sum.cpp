@@ -3,6 +3,8 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <functional>
+
 namespace onetap {
 
 GradientSum::GradientSum(RankGroup& group, const std::vector<int64_t>& sizes, torch::Device device,

@@ -4,6 +4,7 @@
 #include "onetap/base/text.h"
 #include "onetap/ranks/c10d.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <thread>
 
@@ -94,7 +95,7 @@ class C10dGroup : public RankGroup {
   void leave(ErrorKind kind, const std::string& why) noexcept override {
     try {
       if (told_) return;
-      told_ = say(std::to_string(static_cast<int>(kind)) + why);
+      say(std::to_string(static_cast<int>(kind)) + why);
       if (!leads()) return;
       // The words go with the store: the others must have read them first.
       listen([](int64_t, const std::string&) { return false; });
@@ -234,10 +235,10 @@ class C10dGroup : public RankGroup {
     return silent;
   }
 
-  bool say(const std::string& words) {
+  void say(const std::string& words) {
+    told_ = true;
     store_->set(end_key(rank()), std::vector<uint8_t>(words.begin(), words.end()));
     store_->set(kAlarm, std::vector<uint8_t>(1));
-    return true;
   }
 
   [[noreturn]] void explain(const std::string& problem) {
@@ -245,7 +246,7 @@ class C10dGroup : public RankGroup {
     std::string words;
     std::vector<int64_t> silent;
     try {
-      if (!told_) told_ = say("");
+      if (!told_) say("");
       silent = listen([&](int64_t other, const std::string& text) {
         failed = other;
         words = text;
@@ -277,6 +278,10 @@ void C10dSum::wait() {
 }  // namespace
 
 std::unique_ptr<RankGroup> meet_ranks(const RankPlace& place, std::chrono::seconds timeout) {
+#ifndef C10_USE_GLOG
+  // c10d warns with a backtrace of what our messages say, too.
+  FLAGS_caffe2_log_level = std::max(FLAGS_caffe2_log_level, 2);
+#endif
   return std::make_unique<C10dGroup>(place, timeout);
 }
 #else

@@ -1,5 +1,8 @@
 #include "onetap/ranks/sync_norm.h"
 
+#include <algorithm>
+#include <array>
+
 namespace onetap {
 namespace {
 

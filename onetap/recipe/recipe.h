@@ -72,6 +72,7 @@ struct Recipe {
   std::string engine = "auto";
   bool cuda_graph = true;
   int64_t eval_every = 1;
+  int64_t checkpoint_epochs = 1;
   int64_t checkpoint_steps = 0;
   int64_t keep_checkpoints = 2;
 

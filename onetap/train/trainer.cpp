@@ -77,8 +77,9 @@ class Trainer {
     started_step_ = state_.step;
     while (!finished()) {
       const bool epoch_done = (at_epoch_end() || run_epoch()) && finish_epoch();
-      if (!epoch_done) save();
-      if (share_.any(stop_) && !finished()) return TrainOutcome::kInterrupted;
+      const bool stopping = share_.any(stop_);
+      if (!epoch_done || (stopping && saved_step_ != state_.step)) save();
+      if (stopping && !finished()) return TrainOutcome::kInterrupted;
     }
     return TrainOutcome::kFinished;
   } catch (const Error& problem) {
@@ -336,7 +337,7 @@ class Trainer {
     }
     state_.epoch_logged = true;
     log(report, test_now);
-    save();
+    if (done % recipe_.checkpoint_epochs == 0 || finished() || state_.best_step == state_.step) save();
     if (test_now && events_.on_epoch) events_.on_epoch(report);
     return true;
   }
@@ -407,6 +408,7 @@ class Trainer {
     state_.temperature = schedule_.temperature(state_.step);
     try {
       const CheckpointFolder folder(files_->checkpoints());
+      saved_step_ = state_.step;
       last_checkpoint_ = folder.write(state_, module_, sgd_, taps_, average_, recipe_.keep_checkpoints);
     } catch (const Error& problem) {
       throw Error(problem.kind(), fmt::format("{}; the last good checkpoint is {}", problem.what(), last_checkpoint()));
@@ -443,6 +445,7 @@ class Trainer {
   Clock::time_point started_, epoch_started_;
   double started_wall_ = 0;
   int64_t started_step_ = 0;
+  int64_t saved_step_ = -1;   // of the last checkpoint of this sitting
   int64_t epoch_images_ = 0;  // of the present epoch, in this sitting
 };
 

@@ -286,6 +286,25 @@ TEST(Trainer, AllCheckpointsDamagedStartsAgainCleanly) {
   EXPECT_TRUE(final_weights(dir / "whole") == final_weights(dir / "run"));
 }
 
+TEST(Trainer, CheckpointsCanBeRarer) {
+  const TempDir dir;
+  Recipe recipe = small_recipe();
+  recipe.eval_every = 3;
+  recipe.checkpoint_epochs = 2;
+  train_in(dir / "whole", recipe);
+  std::vector<int64_t> steps;
+  for (const Checkpoint& one : CheckpointFolder(RunFiles(dir / "whole").checkpoints()).list()) {
+    steps.push_back(one.state.step);
+  }
+  EXPECT_EQ(steps, (std::vector<int64_t>{18, 12}));
+  // Stopped at the end of an epoch that has none, it gets one.
+  EXPECT_EQ(train_in(dir / "parts", recipe, 6).result, TrainOutcome::kInterrupted);
+  EXPECT_EQ(CheckpointFolder(RunFiles(dir / "parts").checkpoints()).find("last").state.step, 6);
+  train_in(dir / "parts", recipe);
+  EXPECT_EQ(timeless_metrics(dir / "whole"), timeless_metrics(dir / "parts"));
+  EXPECT_TRUE(final_weights(dir / "whole") == final_weights(dir / "parts"));
+}
+
 TEST(Trainer, KeepsTheNewestAndTheBest) {
   const TempDir dir;
   Recipe recipe = small_recipe();

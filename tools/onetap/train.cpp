@@ -193,8 +193,6 @@ std::chrono::seconds rank_timeout() {
 int run_as_launched(const TrainOptions& options) {
   const RankPlace place = rank_place();
   if (!place.launched || options.dry_run) return run_train(options, nullptr);
-  // c10d warns with backtraces about what our messages say, too.
-  ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
   const auto ranks = meet_ranks(place, rank_timeout());
   try {
     const int code = ranks->leads() ? run_train(options, ranks.get()) : run_along(*ranks);
