@@ -54,6 +54,13 @@ Engine::Engine(nn::GraphModule module, const nn::NamedTensors& momenta, const Da
   values_.rates = torch::zeros({2}, on_device.dtype(torch::kFloat32));
   loss_.sums = torch::zeros({2}, on_device.dtype(torch::kFloat64));
   loss_.label_smoothing = options.label_smoothing;
+  if (options.ranks != nullptr) {
+    part_ = options.ranks->part();
+    std::vector<int64_t> sizes;
+    for (size_t i = network_.convs().size(); i-- > 0;) sizes.push_back(network_.convs()[i].packed.numel());
+    for (const PlainState& state : network_.plain()) sizes.push_back(state.parameter.numel());
+    reduce_ = std::make_unique<GradientSum>(*options.ranks, sizes, options.device);
+  }
 }
 
 Engine::~Engine() = default;
@@ -82,24 +89,44 @@ void Engine::start_epoch(int64_t epoch, int64_t first, int64_t steps_done, const
   train_->start_epoch(epoch, first);
   counter_.fill_(steps_done);
   values_.rates.copy_(tables_.select(1, steps_done));
-  loss_.sums.copy_(torch::tensor({so_far.loss, static_cast<double>(so_far.right)}, torch::kFloat64));
+  loss_.sums.zero_();
+  // On one rank alone, for all are added up.
+  if (part_.index == 0) {
+    loss_.sums.copy_(torch::tensor({so_far.loss, static_cast<double>(so_far.right)}, torch::kFloat64));
+  }
   at_ = first;
   steps_done_ = steps_done;
   images_ = so_far.images;
 }
 
+void Engine::backward(const torch::Tensor& dlogits, bool add, bool complete) {
+  if (!reduce_ || !complete) return network_.backward(dlogits, {add, {}});
+  auto& convs = network_.convs();
+  auto& plain = network_.plain();
+  network_.backward(dlogits, {add, [&](size_t conv) { reduce_->add(convs.size() - 1 - conv, convs[conv].grad); }});
+  // A gradient may be longer than its parameter, by padding.
+  const auto real = [](const PlainState& state) { return state.grad.flatten().narrow(0, 0, state.parameter.numel()); };
+  for (size_t i = 0; i < plain.size(); ++i) reduce_->add(convs.size() + i, real(plain[i]));
+  reduce_->finish();
+  for (size_t i = 0; i < convs.size(); ++i) {
+    convs[i].grad.copy_(reduce_->sum(convs.size() - 1 - i).view(convs[i].grad.sizes()));
+  }
+  for (size_t i = 0; i < plain.size(); ++i) plain[i].grad = reduce_->sum(convs.size() + i).view_as(plain[i].parameter);
+}
+
 void Engine::step(int64_t count, Phase last) {
+  const Portion mine = portion_of(count, part_.index, part_.of);
   for (int64_t part = 0; part < options_.accumulate; ++part) {
-    const Portion portion = portion_of(count, part, options_.accumulate);
+    const Portion portion = portion_of(mine.count, part, options_.accumulate);
     if (portion.count == 0) continue;
-    const Sample sample = train_->sample(portion);
-    if (part == 0 && last >= Phase::kPack) network_.pack(values_);
+    const Sample sample = train_->sample({mine.first + portion.first, portion.count});
+    if (portion.first == 0 && last >= Phase::kPack) network_.pack(values_);
     if (last < Phase::kForward) continue;
     const auto logits = network_.forward(sample.images);
     if (last < Phase::kLoss) continue;
     const auto dlogits = ops_->loss(loss_, logits, sample.labels, count);
     if (last < Phase::kBackward) continue;
-    network_.backward(dlogits, {/*add=*/portion.first > 0, {}});
+    backward(dlogits, /*add=*/portion.first > 0, /*complete=*/part + 1 == options_.accumulate);
   }
   if (last < Phase::kUpdate) return;
   network_.update(values_, options_.update);
@@ -128,7 +155,7 @@ std::function<void()> Engine::ready(const std::function<void()>& work) {
 }
 
 void Engine::replay(int64_t count) {
-  train_->prepare(count);
+  train_->prepare(portion_of(count, part_.index, part_.of));
   auto& graph = graphs_[count];
   if (!graph) {
     without_trace([&] {
@@ -177,7 +204,12 @@ void Engine::run(int64_t steps, const std::function<void(int64_t)>& after_step) 
 }
 
 Sums Engine::sums() const {
-  const auto host = loss_.sums.cpu();
+  auto host = loss_.sums.cpu();
+  if (options_.ranks != nullptr) {
+    const auto all = loss_.sums.clone();
+    options_.ranks->sum(all);
+    host = all.cpu();
+  }
   return {host[0].item<double>(), static_cast<int64_t>(host[1].item<double>()), images_};
 }
 
@@ -188,23 +220,30 @@ std::optional<std::vector<Sums>> Engine::test(const std::vector<nn::AttentionMod
   for (LossState& loss : losses) loss.sums = torch::zeros_like(loss_.sums);
   test_->start_epoch(0, 0);
   int64_t images = 0;
-  for (int64_t i = 0; i * test_->batch_size() < test_->images(); ++i) {
-    const int64_t count = test_->count(i);
+  bool stopped = false;
+  for (int64_t i = part_.index; i * test_->batch_size() < test_->images() && !stopped; i += part_.of) {
+    const Portion whole{0, test_->count(i)};
     test_->state().clock[0] = i;
-    test_->prepare(count);
-    const Sample sample = test_->sample({0, count});
+    test_->prepare(whole);
+    const Sample sample = test_->sample(whole);
     for (size_t m = 0; m < modes.size(); ++m) {
       const nn::ModeGuard guard(module_, modes[m]);
-      if (i == 0 || modes.size() > 1) network_.pack_for_inference();
-      ops_->loss(losses[m], network_.infer(sample.images), sample.labels, count);
+      if (images == 0 || modes.size() > 1) network_.pack_for_inference();
+      ops_->loss(losses[m], network_.infer(sample.images), sample.labels, whole.count);
     }
-    images += count;
-    if (progress && !progress(images)) return std::nullopt;
+    images += whole.count;
+    stopped = progress && !progress(images);
   }
-  std::vector<Sums> sums;
+  std::vector<double> all = {static_cast<double>(images), stopped ? 1.0 : 0.0};
   for (const LossState& loss : losses) {
     const auto host = loss.sums.cpu();
-    sums.push_back({host[0].item<double>(), static_cast<int64_t>(host[1].item<double>()), images});
+    all.insert(all.end(), {host[0].item<double>(), host[1].item<double>()});
+  }
+  if (options_.ranks != nullptr) all = options_.ranks->sum(all);
+  if (all[1] > 0) return std::nullopt;
+  std::vector<Sums> sums;
+  for (size_t m = 0; m < modes.size(); ++m) {
+    sums.push_back({all[2 + 2 * m], static_cast<int64_t>(all[3 + 2 * m]), static_cast<int64_t>(all[0])});
   }
   return sums;
 }

@@ -5,6 +5,7 @@
 #include "onetap/data/transform.h"
 #include "onetap/fused/network.h"
 #include "onetap/fused/source.h"
+#include "onetap/ranks/gradient_sum.h"
 
 #include <functional>
 #include <map>
@@ -29,6 +30,9 @@ struct EngineOptions {
   std::vector<float> learning_rates, temperatures;  // of every step of the run, and one more
   // For data that cannot lie on the device whole: in batches of batch_size.
   OpenStream open_train, open_test;
+  // Several processes: each takes its part of every batch, and steps are those of all together. Must outlive the
+  // engine.
+  RankGroup* ranks = nullptr;
 };
 
 // Whether the data come from streams: images of many sizes, or such as have to be resized.
@@ -59,8 +63,8 @@ class Engine {
   // So many steps of the epoch. Returns when they are under way. `after_step`, if given, is called after each, with its
   // number in the run; the first is 1.
   void run(int64_t steps, const std::function<void(int64_t)>& after_step = {});
-  // Of the epoch, with what it began with; waits for the steps. They are added up step by step on the device, so they
-  // do not depend on when they were asked for.
+  // Of the epoch and of all ranks, with what it began with; waits for the steps. They are added up step by step on the
+  // device, so they do not depend on when they were asked for.
   Sums sums() const;
 
   // Seconds of the epoch that the device waited for data, since start_epoch().
@@ -68,7 +72,7 @@ class Engine {
 
   int64_t test_images() const { return test_->images(); }
   // Over the test set, by running statistics and in each of these modes; the module is soft afterwards. `progress` as
-  // in evaluate().
+  // in evaluate(). Ranks share the batches and get the sums of all.
   std::optional<std::vector<Sums>> test(const std::vector<nn::AttentionMode>& modes,
                                         const std::function<bool(int64_t)>& progress = {});
 
@@ -79,6 +83,8 @@ class Engine {
 
  private:
   std::unique_ptr<SampleSource> make_source(const DataSource& source, bool train) const;
+  // Of a part of a step's images, added to that of the parts before it; after the last, the sum over ranks.
+  void backward(const torch::Tensor& dlogits, bool add, bool complete);
   void step(int64_t count, Phase last = Phase::kUpdate);
   // Does `work` and leaves no trace of it in what is trained.
   void without_trace(const std::function<void()>& work);
@@ -97,6 +103,8 @@ class Engine {
   StepValues values_;
   torch::Tensor tables_, counter_;
   LossState loss_;
+  Part part_;                                        // of this rank
+  std::unique_ptr<GradientSum> reduce_;              // of convolutions, last first; then of what is left
   int64_t at_ = 0;                                   // step of the epoch
   int64_t steps_done_ = 0;                           // of the run
   int64_t images_ = 0;                               // of the epoch

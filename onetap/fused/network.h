@@ -48,6 +48,9 @@ class Network {
   torch::Tensor infer(const torch::Tensor& images) { return run(images, false); }
   // After forward(): the gradients of every parameter.
   void backward(const torch::Tensor& dlogits, const BackwardOptions& options = {});
+  // What backward() makes and update() reads: of the packed weights of convolutions, and of other parameters.
+  std::vector<ConvState>& convs() { return convs_; }
+  std::vector<PlainState>& plain() { return plain_; }
   void update(const StepValues& values, const UpdateOptions& options);
 
   // To know what the convolutions of a step cost alone: random inputs and output gradients for each, and their forward

@@ -55,20 +55,21 @@ class StreamedSource : public SampleSource {
     feed_.emplace(open_(epoch, first), device_);
   }
 
-  void prepare(int64_t count) override {
+  void prepare(const Portion& mine) override {
     PackedBatch packed;
-    if (!feed_ || !feed_->next(packed) || packed.images() != count) {
-      fail("[fused] expected a batch of {} images from the stream, got {}", count,
+    if (!feed_ || !feed_->next(packed) || packed.images() != mine.count) {
+      fail("[fused] expected a batch of {} images from the stream, got {}", mine.count,
            packed.labels.defined() ? packed.images() : 0);
     }
-    const Sample to = sample({0, count});
+    first_ = mine.first;
+    const Sample to = sample(mine);
     to.labels.copy_(packed.labels);
     ops_->crop(packed, view_, to.images);
   }
 
   Sample sample(const Portion& portion) override {
-    return {batch_.images.narrow(0, portion.first, portion.count),
-            batch_.labels.narrow(0, portion.first, portion.count)};
+    const int64_t at = portion.first - first_;
+    return {batch_.images.narrow(0, at, portion.count), batch_.labels.narrow(0, at, portion.count)};
   }
 
   double waited() const override { return feed_ ? feed_->waited() : 0; }
@@ -79,6 +80,7 @@ class StreamedSource : public SampleSource {
   torch::Device device_;
   OpenStream open_;
   Sample batch_;
+  int64_t first_ = 0;  // of the step's images, that the batch begins with
   std::optional<Feed> feed_;
 };
 

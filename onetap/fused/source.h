@@ -31,8 +31,9 @@ class SampleSource {
   int64_t count(int64_t step) const { return std::min(batch_size(), images() - step * batch_size()); }
 
   virtual void start_epoch(int64_t epoch, int64_t first);
-  // Before each step, and not part of a captured graph: a batch that has to come from elsewhere comes.
-  virtual void prepare(int64_t /*count*/) {}
+  // Before each step, and not part of a captured graph: images that have to come from elsewhere come. `mine` are those
+  // of the step that this rank has.
+  virtual void prepare(const Portion& /*mine*/) {}
   // Of the step's images.
   virtual Sample sample(const Portion& portion) = 0;
   // Seconds that the device waited in prepare() since the epoch was started.

@@ -152,7 +152,9 @@ void GraphModuleImpl::build(WeightInit init) {
         break;
       case Op::kBatchNorm: {
         auto bn = place(node.name, torch::nn::BatchNorm2d(node.shape[0]));
-        step.run = [bn](const Values& values) mutable { return bn->forward(values[0]); };
+        step.run = [this, bn](const Values& values) mutable {
+          return training_norm_ && is_training() ? training_norm_(*bn, values[0]) : bn->forward(values[0]);
+        };
         break;
       }
       case Op::kLinear: {

@@ -5,6 +5,7 @@
 #include "onetap/nn/shift_attention_conv.h"
 #include "onetap/nn/torch.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,10 @@ class GraphModuleImpl : public torch::nn::Module {
   void set_temperature(double temperature);
   void set_mode(AttentionMode mode);
 
+  // How batch norms compute in training, in place of each by its own batch.
+  using TrainingNorm = std::function<torch::Tensor(torch::nn::BatchNorm2dImpl&, const torch::Tensor&)>;
+  void set_training_norm(TrainingNorm norm) { training_norm_ = std::move(norm); }
+
   const Graph& graph() const { return graph_; }
 
  private:
@@ -49,6 +54,7 @@ class GraphModuleImpl : public torch::nn::Module {
   std::vector<Step> steps_;
   size_t output_ = 0;
   std::vector<SalLayer> sal_layers_;
+  TrainingNorm training_norm_;
 };
 TORCH_MODULE(GraphModule);
 

@@ -90,6 +90,7 @@ const std::vector<RecipeField>& recipe_fields() {
       number("weight_decay", kOptimiser, "on every parameter, attention logits included", &R::weight_decay, 0, 1),
       number("label_smoothing", kOptimiser, "share of the target spread over all classes", &R::label_smoothing, 0,
              0.99),
+      toggle("sync_norm", kOptimiser, "several processes: batch norm by the images of all, not of each", &R::sync_norm),
       number(
           "ema", kOptimiser,
           "test, keep and freeze a moving average of the weights that keeps this share of itself every step; 0: none",

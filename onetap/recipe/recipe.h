@@ -60,6 +60,7 @@ struct Recipe {
   bool restart_momentum = false;
   double weight_decay = 5e-4;
   double label_smoothing = 0;
+  bool sync_norm = false;
   double ema = 0;
 
   // Run.

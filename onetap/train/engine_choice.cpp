@@ -8,8 +8,8 @@ namespace onetap {
 namespace {
 
 fused::OpenStream open_packed(const Recipe& recipe, const View& view, const Dataset& data, bool train,
-                              torch::Device device) {
-  StreamOptions options = recipe_stream(recipe, view, train);
+                              torch::Device device, const Part& part) {
+  StreamOptions options = recipe_stream(recipe, view, train, part);
   options.packed = true;
   options.pinned = device.is_cuda();
   return [options, &data](int64_t epoch, int64_t first) mutable {
@@ -20,8 +20,9 @@ fused::OpenStream open_packed(const Recipe& recipe, const View& view, const Data
 }
 
 fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, const DataSource& source,
-                                    const Schedule& schedule, torch::Device device) {
+                                    const Schedule& schedule, torch::Device device, RankGroup* ranks) {
   fused::EngineOptions options;
+  options.ranks = ranks;
   options.device = device;
   options.type = resolved_precision(recipe, device) == "bf16" ? torch::kBFloat16 : torch::kFloat32;
   options.capture = recipe.cuda_graph;
@@ -36,8 +37,9 @@ fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, co
     options.learning_rates.push_back(static_cast<float>(schedule.learning_rate(step)));
     options.temperatures.push_back(static_cast<float>(schedule.temperature(step)));
   }
-  options.open_train = open_packed(recipe, options.view, *source.train, /*train=*/true, device);
-  options.open_test = open_packed(recipe, options.view, *source.test, /*train=*/false, device);
+  const Part part = ranks != nullptr ? ranks->part() : Part();
+  options.open_train = open_packed(recipe, options.view, *source.train, /*train=*/true, device, part);
+  options.open_test = open_packed(recipe, options.view, *source.test, /*train=*/false, device, part);
   return options;
 }
 
@@ -50,13 +52,14 @@ std::string resolved_precision(const Recipe& recipe, torch::Device device) {
 
 std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& graph, const DataSource& source,
                                              const Schedule& schedule, const nn::GraphModule& module, const Sgd& sgd,
-                                             const std::function<void(const std::string&)>& notice) {
+                                             const std::function<void(const std::string&)>& notice, RankGroup* ranks) {
   const torch::Device device = parse_device(recipe.device);
   set_gpu_arithmetic(resolved_precision(recipe, device) == "tf32");
   const bool insists = recipe.engine == "fused";
   if (recipe.engine == "plain" || (!insists && (!device.is_cuda() || fused::cuda_ops() == nullptr))) return nullptr;
-  const auto options = engine_options(recipe, graph, source, schedule, device);
-  const std::string obstacle = fused::engine_obstacle(graph, source, options);
+  const auto options = engine_options(recipe, graph, source, schedule, device, ranks);
+  std::string obstacle = fused::engine_obstacle(graph, source, options);
+  if (recipe.sync_norm && ranks != nullptr && ranks->size() > 1) obstacle = "batch norm is synchronised (sync_norm)";
   if (obstacle.empty()) return std::make_unique<fused::Engine>(module, sgd.state(), source, options);
   if (insists) fail_usage("[train] no fused steps for this run: {}", obstacle);
   if (notice) notice("plain steps, for this run has no fused form: " + obstacle);

@@ -11,12 +11,13 @@
 
 namespace onetap {
 
-// Sets LibTorch's arithmetic as the recipe says. The engine, or null where the recipe asks for plain steps or where
-// `auto` finds that the run has no fused form (and says so). kUsage if the recipe insists on an engine that cannot do
-// the run.
+// Sets LibTorch's arithmetic as the recipe says. The engine, of one process or with its `ranks`, or null where the
+// recipe asks for plain steps or where `auto` finds that the run has no fused form (and says so). kUsage if the recipe
+// insists on an engine that cannot do the run.
 std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& graph, const DataSource& source,
                                              const Schedule& schedule, const nn::GraphModule& module, const Sgd& sgd,
-                                             const std::function<void(const std::string&)>& notice);
+                                             const std::function<void(const std::string&)>& notice,
+                                             RankGroup* ranks = nullptr);
 
 // "auto" made plain: what activations are computed in on this device.
 std::string resolved_precision(const Recipe& recipe, torch::Device device);

@@ -12,15 +12,26 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
   EvalResult result;
   DeviceBatches batches(data, options.stream, options.device);
   Batch batch;
-  while (batches.next(batch)) {
+  bool stopped = false;
+  while (!stopped && batches.next(batch)) {
     soft.add(module->forward(batch.images), batch.labels);
     if (has_sal) {
       const nn::ModeGuard guard(module, options.hard_mode);
       hard.add(module->forward(batch.images), batch.labels);
     }
     result.images += batch.labels.size(0);
-    if (options.progress && !options.progress(result.images)) return std::nullopt;
+    stopped = options.progress && !options.progress(result.images);
   }
+  if (options.ranks != nullptr) {
+    const auto sums =
+        options.ranks->sum({soft.loss, static_cast<double>(soft.right), hard.loss, static_cast<double>(hard.right),
+                            static_cast<double>(result.images), stopped ? 1.0 : 0.0});
+    soft = {sums[0], static_cast<int64_t>(sums[1])};
+    hard = {sums[2], static_cast<int64_t>(sums[3])};
+    result.images = static_cast<int64_t>(sums[4]);
+    stopped = sums[5] > 0;
+  }
+  if (stopped) return std::nullopt;
   result.soft = soft.score(result.images);
   result.hard = has_sal ? hard.score(result.images) : result.soft;
   return result;

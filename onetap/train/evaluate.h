@@ -3,6 +3,7 @@
 
 #include "onetap/fused/engine.h"
 #include "onetap/nn/graph_module.h"
+#include "onetap/ranks/rank_group.h"
 #include "onetap/train/loader.h"
 
 #include <functional>
@@ -27,6 +28,9 @@ struct EvalOptions {
   torch::Device device = torch::kCPU;
   // Called after every batch with the images done; returning false stops early.
   std::function<bool(int64_t)> progress;
+  // Several processes share the test, each with its part of the stream; all get the result of the whole, or nothing if
+  // one was stopped.
+  RankGroup* ranks = nullptr;
 };
 
 // Nothing if `progress` stopped it. The module is left in training mode and soft.

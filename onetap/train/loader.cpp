@@ -9,7 +9,7 @@
 
 namespace onetap {
 
-StreamOptions recipe_stream(const Recipe& recipe, const View& view, bool train) {
+StreamOptions recipe_stream(const Recipe& recipe, const View& view, bool train, const Part& part) {
   StreamOptions options;
   options.view = view;
   options.batch_size = recipe.batch_size;
@@ -17,6 +17,7 @@ StreamOptions recipe_stream(const Recipe& recipe, const View& view, bool train) 
   options.train = train;
   options.augment = recipe_augment(recipe);
   options.seed = recipe.seed;
+  options.part = part;
   return options;
 }
 
@@ -25,8 +26,8 @@ BatchStream::BatchStream(const Dataset& data, const StreamOptions& options)
       options_(options),
       images_(options.train ? data.size() : data.first(options.images)),
       batches_(batch_count(images_, options.batch_size)),
-      to_prepare_(options.first_batch),
-      to_deliver_(options.first_batch) {
+      to_prepare_(options.first_batch + (options.train ? 0 : options.part.index)),
+      to_deliver_(to_prepare_) {
   const auto size = static_cast<uint32_t>(images_);
   if (options.train) {
     order_ = permutation(size, Random(options.seed, Purpose::kShuffle, static_cast<uint32_t>(options.epoch)));
@@ -47,14 +48,15 @@ BatchStream::~BatchStream() {
 }
 
 void BatchStream::work() {
-  const int64_t ahead = static_cast<int64_t>(options_.workers) + 2;
+  const int64_t ahead = (static_cast<int64_t>(options_.workers) + 2) * stride();
   for (;;) {
     int64_t number = 0;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       changed_.wait(lock, [&] { return stop_ || to_prepare_ >= batches_ || to_prepare_ < to_deliver_ + ahead; });
       if (stop_ || to_prepare_ >= batches_) return;
-      number = to_prepare_++;
+      number = to_prepare_;
+      to_prepare_ += stride();
     }
     Ready ready;
     try {
@@ -81,8 +83,13 @@ Crop BatchStream::read(uint32_t index, Image& image) const {
 }
 
 Batch BatchStream::prepare(int64_t number) const {
-  const int64_t first = number * options_.batch_size;
-  const int64_t count = std::min(options_.batch_size, images_ - first);
+  int64_t first = number * options_.batch_size;
+  int64_t count = std::min(options_.batch_size, images_ - first);
+  if (options_.train) {
+    const Portion mine = portion_of(count, options_.part.index, options_.part.of);
+    first += mine.first;
+    count = mine.count;
+  }
   const View& view = options_.view;
   Batch batch;
   Image image;
@@ -129,7 +136,7 @@ bool BatchStream::next(Batch& batch) {
   waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   Ready ready = std::move(ready_.at(to_deliver_));
   ready_.erase(to_deliver_);
-  ++to_deliver_;
+  to_deliver_ += stride();
   lock.unlock();
   changed_.notify_all();
   if (ready.error) std::rethrow_exception(ready.error);

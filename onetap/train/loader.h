@@ -8,6 +8,7 @@
 #include "onetap/data/transform.h"
 #include "onetap/fused/packed.h"
 #include "onetap/nn/torch.h"
+#include "onetap/ranks/rank_place.h"
 #include "onetap/recipe/recipe.h"
 
 #include <condition_variable>
@@ -39,10 +40,13 @@ struct StreamOptions {
 
   bool packed = false;  // images as bytes, to be cropped and normalised elsewhere
   bool pinned = false;  // those in memory that a GPU fetches by itself
+  // Of several processes: in training a part of every batch, in a test every so-manieth batch. Together they read what
+  // one would, and a test computes the same batches.
+  Part part;
 };
 
 // What a resolved recipe asks for, of an epoch's start.
-StreamOptions recipe_stream(const Recipe& recipe, const View& view, bool train);
+StreamOptions recipe_stream(const Recipe& recipe, const View& view, bool train, const Part& part = {});
 
 class BatchStream : public fused::PackedStream {
  public:
@@ -69,6 +73,7 @@ class BatchStream : public fused::PackedStream {
   Batch prepare(int64_t number) const;
   // Image `index` and what this pass shows of it.
   Crop read(uint32_t index, Image& image) const;
+  int64_t stride() const { return options_.train ? 1 : options_.part.of; }
 
   const Dataset& data_;
   const StreamOptions options_;

@@ -9,7 +9,7 @@
 
 namespace onetap {
 
-Recipe resolve_recipe(Recipe recipe, const DataSource& source) {
+Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes) {
   recipe.data = absolute_data_spec(recipe.data);
   make_paths_absolute(recipe);
   if (!is_network_file(recipe.arch)) {
@@ -20,7 +20,7 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source) {
   }
   if (recipe.augment == "auto") recipe.augment = source.image_size > 0 ? "crop" : "resized-crop";
   if (!recipe.lr_every) recipe.lr_every = std::max<int64_t>(1, (recipe.epochs + 2) / 3);
-  if (recipe.threads == 0) recipe.threads = available_cpus();
+  if (recipe.threads == 0) recipe.threads = std::max<int64_t>(1, available_cpus() / processes);
   return recipe;
 }
 
@@ -60,6 +60,18 @@ torch::Device parse_device(const std::string& text) {
   const auto present = static_cast<int64_t>(torch::cuda::device_count());
   if (*index >= present) fail_usage("[train] expected a device below {} CUDA device(s), got '{}'", present, text);
   return torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(*index));
+}
+
+std::string rank_device(const std::string& text, int64_t local_rank) {
+  if (!parse_device(text).is_cuda()) return "cpu";
+  if (text != "auto" && text != "cuda") return text;
+  const auto present = static_cast<int64_t>(torch::cuda::device_count());
+  if (present == 1) return "cuda:0";
+  if (local_rank >= present) {
+    fail_usage("[train] expected a GPU for every rank of this machine, got {} GPUs and local rank {}", present,
+               local_rank);
+  }
+  return fmt::format("cuda:{}", local_rank);
 }
 
 }  // namespace onetap

@@ -12,8 +12,8 @@
 
 namespace onetap {
 
-// Fills every default that depends on data, architecture or machine.
-Recipe resolve_recipe(Recipe recipe, const DataSource& source);
+// Fills every default that depends on data, architecture or machine, whose CPUs so many processes share.
+Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes = 1);
 
 // kUsage if the network does not take this data's images or classes.
 void check_network(const Graph& graph, const DataSource& source);
@@ -24,5 +24,8 @@ AugmentOptions recipe_augment(const Recipe& recipe);
 
 // "auto", "cpu", "cuda", "cuda:1"; kUsage for a device that is not there.
 torch::Device parse_device(const std::string& text);
+
+// What a rank calls its device: on GPUs each takes its own, unless it sees one alone.
+std::string rank_device(const std::string& text, int64_t local_rank);
 
 }  // namespace onetap

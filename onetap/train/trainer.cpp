@@ -4,6 +4,7 @@
 #include "onetap/journal/event_file.h"
 #include "onetap/journal/line_file.h"
 #include "onetap/nn/graph_module.h"
+#include "onetap/ranks/sync_norm.h"
 #include "onetap/recipe/schedule.h"
 #include "onetap/train/attention_record.h"
 #include "onetap/train/checkpoint.h"
@@ -11,6 +12,7 @@
 #include "onetap/train/engine_choice.h"
 #include "onetap/train/evaluate.h"
 #include "onetap/train/loader.h"
+#include "onetap/train/rank_share.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/sgd.h"
 #include "onetap/train/weight_average.h"
@@ -41,44 +43,61 @@ nn::GraphModule make_module(const Recipe& recipe, const Graph& graph, torch::Dev
 
 class Trainer {
  public:
-  Trainer(const RunDirectory& run, const Recipe& recipe, const DataSource& source, const TrainEvents& events,
-          const std::atomic<bool>& stop)
-      : files_(run.files()),
+  // `files` of rank 0 alone.
+  Trainer(const RunFiles* files, const Graph& graph, const Recipe& recipe, const DataSource& source,
+          const TrainEvents& events, const std::atomic<bool>& stop, RankGroup* ranks)
+      : files_(files),
         recipe_(recipe),
         source_(source),
         events_(events),
         stop_(stop),
         device_(parse_device(recipe.device)),
-        graph_(files_.read_graph()),
+        graph_(graph),
         view_(recipe_view(graph_, source)),
         schedule_(recipe, BatchStream::batch_count(source.train->size(), recipe.batch_size)),
         module_(make_module(recipe, graph_, device_)),
         sgd_(*module_, {recipe.momentum, recipe.nesterov, recipe.weight_decay}),
-        average_(module_, 0) {
+        average_(module_, 0),
+        share_(ranks) {
     check_network(graph_, source);
+    share_.check_batches(recipe, source.train->size());
     import_init();
-    restore();
-    engine_ = choose_engine(recipe_, graph_, source_, schedule_, module_, sgd_, events_.on_notice);
-    metrics_ = std::make_unique<LineFile>(files_.metrics(), state_.metrics_bytes);
-    attention_ = std::make_unique<LineFile>(files_.attention(), state_.attention_bytes);
-    if (!finished()) tensorboard_ = std::make_unique<EventFile>(files_.root, state_.step);
+    if (files_ != nullptr) restore();
+    join_ranks();
+    engine_ = choose_engine(recipe_, graph_, source_, schedule_, module_, sgd_, events_.on_notice, ranks);
+    if (engine_ == nullptr) share_.watch_gradients(module_);
+    if (files_ == nullptr) return;
+    metrics_ = std::make_unique<LineFile>(files_->metrics(), state_.metrics_bytes);
+    attention_ = std::make_unique<LineFile>(files_->attention(), state_.attention_bytes);
+    if (!finished()) tensorboard_ = std::make_unique<EventFile>(files_->root, state_.step);
   }
 
-  TrainOutcome run() {
+  TrainOutcome run() try {
     started_ = Clock::now();
     started_wall_ = state_.wall_s;
     started_step_ = state_.step;
     while (!finished()) {
       const bool epoch_done = (at_epoch_end() || run_epoch()) && finish_epoch();
-      if (!epoch_done || (stop_ && saved_step_ != state_.step)) save();
-      if (stop_ && !finished()) return TrainOutcome::kInterrupted;
+      const bool stopping = share_.any(stop_);
+      if (!epoch_done || (stopping && saved_step_ != state_.step)) save();
+      if (stopping && !finished()) return TrainOutcome::kInterrupted;
     }
     return TrainOutcome::kFinished;
+  } catch (const Error& problem) {
+    // Other ranks know nothing of checkpoints.
+    const std::string text = problem.what();
+    if (text.rfind("[ranks]", 0) != 0) throw;
+    throw Error(problem.kind(), fmt::format("{}; the last good checkpoint is {}", text, last_checkpoint()));
+  }
+
+  std::string last_checkpoint() const {
+    if (files_ == nullptr) return "with rank 0";
+    return last_checkpoint_.empty() ? "none yet" : last_checkpoint_.string();
   }
 
  private:
   void import_init() {
-    if (!recipe_.init.empty()) {
+    if (!recipe_.init.empty() && files_ != nullptr) {
       const auto report = nn::import_weights(SafetensorsFile::read(recipe_.init), nn::state_of(*module_), recipe_.init);
       if (!report.unused.empty()) {
         notice(fmt::format("{}: {} tensors are not of this network and were left, such as '{}'", recipe_.init,
@@ -88,10 +107,20 @@ class Trainer {
     average_ = WeightAverage(module_, recipe_.ema);
   }
 
+  // From here on all ranks stand where rank 0 does.
+  void join_ranks() {
+    if (share_.group() == nullptr) return;
+    share_.check_data(source_.train->size(), source_.test->size());
+    share_.group()->start(device_);
+    state_ = share_.spread(state_);
+    for (const auto& tensors : {nn::state_of(*module_), sgd_.state(), average_.state()}) share_.spread(tensors);
+    if (recipe_.sync_norm && share_.several()) synchronise_norms(module_, *share_.group());
+  }
+
   // The newest checkpoint that loads; a damaged one is passed over for the one before it.
   void restore() {
     bool touched = false;
-    for (const Checkpoint& checkpoint : CheckpointFolder(files_.checkpoints()).list(events_.on_notice)) {
+    for (const Checkpoint& checkpoint : CheckpointFolder(files_->checkpoints()).list(events_.on_notice)) {
       try {
         CheckpointFolder::load(checkpoint, module_, sgd_, taps_, average_);
       } catch (const Error& problem) {
@@ -119,7 +148,7 @@ class Trainer {
   bool finished() const { return state_.step == schedule_.total_steps() && state_.epoch_logged; }
   int64_t epoch() const { return state_.step / schedule_.steps_per_epoch(); }
 
-  StreamOptions stream_options(bool train) const { return recipe_stream(recipe_, view_, train); }
+  StreamOptions stream_options(bool train) const { return recipe_stream(recipe_, view_, train, share_.part()); }
 
   // Steps to the end of the epoch; false if asked to stop before.
   bool run_epoch() {
@@ -148,7 +177,7 @@ class Trainer {
       step(batch);
       const bool at_end = state_.step % schedule_.steps_per_epoch() == 0;
       if (at_end) break;
-      if (stop_) return false;
+      if (stopping_) return false;
       if (recipe_.checkpoint_steps > 0 && state_.step % recipe_.checkpoint_steps == 0) save();
     }
     return true;
@@ -157,33 +186,48 @@ class Trainer {
   void step(const Batch& batch) {
     const double lr = schedule_.learning_rate(state_.step);
     module_->set_temperature(schedule_.temperature(state_.step));
-    const int64_t count = batch.labels.size(0);
+    const int64_t count = batch.labels.size(0), step_images = images_of_step();
+    StepTotals totals;
+    totals.stop = stop_;
     sgd_.zero_grad();
     for (int64_t part = 0; part < recipe_.accumulate; ++part) {
       const Portion portion = portion_of(count, part, recipe_.accumulate);
       if (portion.count == 0) continue;
+      if (part + 1 == recipe_.accumulate) share_.expect_gradients();
       add_gradients(batch.images.narrow(0, portion.first, portion.count),
-                    batch.labels.narrow(0, portion.first, portion.count), count);
+                    batch.labels.narrow(0, portion.first, portion.count), step_images, totals);
     }
+    share_.sum_gradients();
+    totals = share_.total(totals);
+    check_loss(totals.loss, state_.step + 1);
     sgd_.step(lr);
-    epoch_images_ += count;
+    stopping_ = totals.stop;
+    state_.loss_sum += totals.loss;
+    state_.right += totals.right;
+    state_.seen += totals.images;
+    epoch_images_ += totals.images;
     ++state_.step;
     average_.update(state_.step);
     report_step(lr);
   }
 
   // Of the images' share in the mean loss of a step of `step_images`.
-  void add_gradients(const torch::Tensor& images, const torch::Tensor& labels, int64_t step_images) {
+  void add_gradients(const torch::Tensor& images, const torch::Tensor& labels, int64_t step_images,
+                     StepTotals& totals) {
     const auto logits = forward(images);
     const auto loss = torch::nn::functional::cross_entropy(
         logits, labels, torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(recipe_.label_smoothing));
-    const double value = loss.item<double>();
-    check_loss(value, state_.step + 1);
     const int64_t count = labels.size(0);
     (loss * (static_cast<double>(count) / static_cast<double>(step_images))).backward();
-    state_.loss_sum += value * static_cast<double>(count);
-    state_.right += logits.detach().argmax(1).eq(labels).sum().item<int64_t>();
-    state_.seen += count;
+    totals.loss += loss.item<double>() * static_cast<double>(count);
+    totals.right += logits.detach().argmax(1).eq(labels).sum().item<int64_t>();
+    totals.images += count;
+  }
+
+  // Of all ranks.
+  int64_t images_of_step() const {
+    const int64_t first = state_.step % schedule_.steps_per_epoch() * recipe_.batch_size;
+    return std::min(recipe_.batch_size, source_.train->size() - first);
   }
 
   // In 32 bits, whatever the precision within.
@@ -209,8 +253,8 @@ class Trainer {
       epoch_waited_ = engine_->waited();
       check_loss(sums.loss, state_.step + steps);
       const double taken = std::max(1e-6, seconds_since(portion_started));
-      portion = std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(steps) * kPortionSeconds / taken), 1,
-                                    2 * portion);
+      portion = share_.agree(std::clamp<int64_t>(
+          static_cast<int64_t>(static_cast<double>(steps) * kPortionSeconds / taken), 1, 2 * portion));
       epoch_images_ += sums.images - state_.seen;
       state_.loss_sum = sums.loss;
       state_.right = sums.right;
@@ -219,7 +263,7 @@ class Trainer {
       at += steps;
       report_step(schedule_.learning_rate(state_.step - 1));
       if (at == per_epoch) break;
-      if (stop_) return false;
+      if (share_.any(stop_)) return false;
       if (recipe_.checkpoint_steps > 0 && state_.step % recipe_.checkpoint_steps == 0) save();
     }
     return true;
@@ -228,7 +272,7 @@ class Trainer {
   void check_loss(double value, int64_t step) const {
     if (std::isfinite(value)) return;
     fail("[train] the loss became {} at step {} (epoch {}); the last good checkpoint is {}", value, step, epoch() + 1,
-         last_checkpoint_.empty() ? "none yet" : last_checkpoint_.string());
+         last_checkpoint());
   }
 
   void report_step(double lr) const {
@@ -274,6 +318,7 @@ class Trainer {
       const auto test_started = Clock::now();
       module_->set_temperature(schedule_.temperature(state_.step));
       const WeightAverage::Scope averaged(average_);
+      share_.spread_statistics(module_);
       const auto result = engine_ != nullptr ? evaluate(module_, *engine_, eval_options())
                                              : evaluate(module_, *source_.test, eval_options());
       if (!result) return false;
@@ -300,9 +345,11 @@ class Trainer {
     options.hard_mode = recipe_.binarize == "round" ? nn::AttentionMode::kRound : nn::AttentionMode::kHard;
     options.device = device_;
     options.progress = [this](int64_t images) {
-      if (events_.on_test_images) events_.on_test_images(images, source_.test->size());
+      const int64_t all = source_.test->size();
+      if (events_.on_test_images) events_.on_test_images(std::min(all, images * share_.part().of), all);
       return !stop_.load();
     };
+    options.ranks = share_.group();
     return options;
   }
 
@@ -320,6 +367,7 @@ class Trainer {
   double wall() const { return started_wall_ + seconds_since(started_); }
 
   void log(const EpochReport& report, bool tested) {
+    if (files_ == nullptr) return;
     metrics_->write(report.train.json());
     std::vector<std::pair<std::string, double>> scalars = {{"loss/train", report.train.loss},
                                                            {"accuracy/train", report.train.acc_soft},
@@ -348,6 +396,7 @@ class Trainer {
   }
 
   void save() {
+    if (files_ == nullptr) return;
     // Metrics reach the disk before the checkpoint that counts on them.
     metrics_->sync();
     attention_->sync();
@@ -356,12 +405,11 @@ class Trainer {
     state_.wall_s = wall();
     state_.temperature = schedule_.temperature(state_.step);
     try {
-      const CheckpointFolder folder(files_.checkpoints());
+      const CheckpointFolder folder(files_->checkpoints());
       saved_step_ = state_.step;
       last_checkpoint_ = folder.write(state_, module_, sgd_, taps_, average_, recipe_.keep_checkpoints);
     } catch (const Error& problem) {
-      throw Error(problem.kind(), fmt::format("{}; the last good checkpoint is {}", problem.what(),
-                                              last_checkpoint_.empty() ? "none yet" : last_checkpoint_.string()));
+      throw Error(problem.kind(), fmt::format("{}; the last good checkpoint is {}", problem.what(), last_checkpoint()));
     }
   }
 
@@ -369,20 +417,23 @@ class Trainer {
     if (events_.on_notice) events_.on_notice(text);
   }
 
-  const RunFiles& files_;
+  const RunFiles* files_;
   const Recipe& recipe_;
   const DataSource& source_;
   const TrainEvents& events_;
   const std::atomic<bool>& stop_;
   const torch::Device device_;
+  const c10::DeviceGuard on_device_{device_};  // work without a tensor to tell goes there, too
   const Graph graph_;
   const View view_;
   const Schedule schedule_;
   nn::GraphModule module_;
   Sgd sgd_;
   WeightAverage average_;
+  RankShare share_;
   std::unique_ptr<fused::Engine> engine_;  // null: LibTorch's autograd
   RunState state_;
+  bool stopping_ = false;  // all ranks know that one was told to stop
   fs::path last_checkpoint_;
   std::unique_ptr<LineFile> metrics_;
   std::unique_ptr<LineFile> attention_;
@@ -406,9 +457,16 @@ void check_init(const Recipe& recipe, const Graph& graph) {
 }
 
 TrainOutcome train(const RunDirectory& run, const Recipe& recipe, const DataSource& source, const TrainEvents& events,
-                   const std::atomic<bool>& stop) {
+                   const std::atomic<bool>& stop, RankGroup* ranks) {
   torch::set_num_threads(static_cast<int>(recipe.threads));
-  return Trainer(run, recipe, source, events, stop).run();
+  return Trainer(&run.files(), run.files().read_graph(), recipe, source, events, stop, ranks).run();
+}
+
+TrainOutcome train_along(RankGroup& ranks, const Recipe& recipe, const Graph& graph, const DataSource& source,
+                         const std::atomic<bool>& stop) {
+  torch::set_num_threads(static_cast<int>(recipe.threads));
+  const TrainEvents silent;
+  return Trainer(nullptr, graph, recipe, source, silent, stop, &ranks).run();
 }
 
 }  // namespace onetap

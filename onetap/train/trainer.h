@@ -2,7 +2,9 @@
 #pragma once
 
 #include "onetap/data/dataset.h"
+#include "onetap/graph/graph.h"
 #include "onetap/journal/metrics.h"
+#include "onetap/ranks/rank_group.h"
 #include "onetap/recipe/recipe.h"
 #include "onetap/train/run_directory.h"
 
@@ -50,7 +52,14 @@ void check_init(const Recipe& recipe, const Graph& graph);
 // `recipe` is the run's own, resolved. When `stop` becomes true, the present step is finished, a checkpoint is
 // written and kInterrupted returned. kFailure if the loss becomes NaN or a file cannot be written; the message
 // names the step and the last good checkpoint.
+//
+// `ranks` are the processes that share the work, of which this is rank 0. They compute what one would, to rounding
+// (with batch norm by each one's images unless the recipe says sync_norm), and stop together where one is told to.
 TrainOutcome train(const RunDirectory& run, const Recipe& recipe, const DataSource& source, const TrainEvents& events,
-                   const std::atomic<bool>& stop);
+                   const std::atomic<bool>& stop, RankGroup* ranks = nullptr);
+
+// The part of another rank, with rank 0's recipe and network: it touches no files and takes everything else from it.
+TrainOutcome train_along(RankGroup& ranks, const Recipe& recipe, const Graph& graph, const DataSource& source,
+                         const std::atomic<bool>& stop);
 
 }  // namespace onetap

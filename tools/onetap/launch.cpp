@@ -117,6 +117,7 @@ void add_launch(CLI::App& app, Action& action) {
       "Examples:\n"
       "  onetap launch -n 2 -- train recipes/cifar10-sanet.toml --data cifar10:DIR --out runs/sanet\n"
       "  onetap launch -n 4 --master-port 29500 -- train --data shapes --threads 2 --out runs/four --resume\n"
+      "\n'train' shares its work among them: each computes a part of every batch.\n"
       "\nEach process finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its\n"
       "environment, as from torchrun. Rank 0 speaks as if it were alone; what the others write to stderr comes with\n"
       "'[rank 1] ' before it, what they write to stdout only with -v, on stderr too.\n"

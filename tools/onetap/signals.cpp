@@ -10,17 +10,20 @@ std::atomic<bool> stop_requested{false};
 namespace {
 
 volatile std::sig_atomic_t signal_number = 0;
+bool speaks = true;
 
 void on_signal(int number) {
   if (stop_requested.exchange(true)) ::_exit(128 + number);
   signal_number = number;
+  if (!speaks) return;
   static const char kMessage[] = "\nstopping after this step, with a checkpoint (once more to stop at once)\n";
   (void)!::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
 }
 
 }  // namespace
 
-void install_signal_handlers() {
+void install_signal_handlers(bool speak) {
+  speaks = speak;
   struct sigaction action {};
   action.sa_handler = on_signal;
   ::sigemptyset(&action.sa_mask);
@@ -32,7 +35,8 @@ void install_signal_handlers() {
 }
 
 int signal_exit_code() {
-  return 128 + static_cast<int>(signal_number);
+  const int number = signal_number;
+  return 128 + (number != 0 ? number : SIGTERM);
 }
 
 }  // namespace onetap::tool

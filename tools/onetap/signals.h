@@ -8,7 +8,7 @@ namespace onetap::tool {
 // Set by the handlers once install_signal_handlers() has been called.
 extern std::atomic<bool> stop_requested;
 
-void install_signal_handlers();
+void install_signal_handlers(bool speak = true);
 
 // 130 after SIGINT, 143 after SIGTERM.
 int signal_exit_code();

@@ -5,7 +5,10 @@
 #include "onetap/base/version.h"
 #include "onetap/count/count.h"
 #include "onetap/data/source.h"
+#include "onetap/graph/text.h"
 #include "onetap/journal/metrics.h"
+#include "onetap/ranks/rank_group.h"
+#include "onetap/train/rank_share.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/trainer.h"
 #include "tools/onetap/console.h"
@@ -18,6 +21,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -123,7 +128,29 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
   }
 }
 
-int run_train(const TrainOptions& options) {
+// The recipe and the network of rank 0 for the others; each takes a device of the kind that rank 0 has.
+void share_run(RankGroup& ranks, Recipe& recipe, const Graph& graph) {
+  Recipe shared = recipe;
+  if (shared.device == "auto") shared.device = parse_device(shared.device).is_cuda() ? "cuda" : "cpu";
+  ranks.share(recipe_text(shared));
+  ranks.share(network_text(graph));
+  recipe.device = rank_device(shared.device, ranks.place().local_rank);
+}
+
+// A rank other than 0.
+int run_along(RankGroup& ranks) {
+  Recipe recipe;
+  apply_recipe_text(recipe, ranks.share(""), "the recipe of rank 0");
+  const Graph graph = parse_network(ranks.share(""));
+  recipe.device = rank_device(recipe.device, ranks.place().local_rank);
+  const DataSource source = open_data(recipe.data);
+  install_signal_handlers(/*speak=*/false);
+  const TrainOutcome outcome = train_along(ranks, recipe, graph, source, stop_requested);
+  return outcome == TrainOutcome::kInterrupted ? signal_exit_code() : 0;
+}
+
+// One process alone, or rank 0.
+int run_train(const TrainOptions& options, RankGroup* ranks) {
   if (options.out.empty() && !options.dry_run) fail_usage("[train] expected --out RUN, the directory for this run");
   const RecipeRequest request = read_recipe_request(options.recipe_path, options.flags);
   const RunFiles files(options.out);
@@ -133,12 +160,13 @@ int run_train(const TrainOptions& options) {
   check_recipe(recipe);
   parse_device(recipe.device);
   const DataSource source = open_data(recipe.data);
-  if (!resuming) recipe = resolve_recipe(recipe, source);
+  if (!resuming) recipe = resolve_recipe(recipe, source, ranks != nullptr ? ranks->place().local_size : 1);
   const Graph graph =
       resuming ? files.read_graph()
                : recipe_network(recipe, static_cast<int64_t>(source.classes.size()), recipe.image_size.value_or(0));
   check_network(graph, source);
   if (!resuming) check_init(recipe, graph);
+  RankShare(ranks).check_batches(recipe, source.train->size());
   if (options.dry_run) {
     describe(recipe, source, graph);
     std::cout << recipe_text(recipe);
@@ -147,9 +175,13 @@ int run_train(const TrainOptions& options) {
   const RunDirectory directory = resuming ? RunDirectory::resume(options.out)
                                           : RunDirectory::create(options.out, recipe, graph, make_provenance());
   describe(recipe, source, graph);
+  if (ranks != nullptr) {
+    if (ranks->size() > 1) console().note(fmt::format("{} ranks, each with its part of every batch", ranks->size()));
+    share_run(*ranks, recipe, graph);
+  }
   install_signal_handlers();
   const bool has_sal = has_sal_layers(graph);
-  const TrainOutcome outcome = train(directory, recipe, source, console_events(has_sal), stop_requested);
+  const TrainOutcome outcome = train(directory, recipe, source, console_events(has_sal), stop_requested, ranks);
   console().clear_progress();
   if (outcome == TrainOutcome::kInterrupted) {
     console().note(fmt::format("stopped; 'onetap train --out {} --resume' goes on", options.out));
@@ -157,6 +189,31 @@ int run_train(const TrainOptions& options) {
   }
   print_result(options, files, has_sal);
   return 0;
+}
+
+std::chrono::seconds rank_timeout() {
+  constexpr int64_t kUsual = 300;
+  const char* text = std::getenv("ONETAP_RANK_TIMEOUT");
+  const auto seconds = text == nullptr ? std::optional<int64_t>(kUsual) : parse_int(text);
+  if (!seconds || *seconds < 1) fail_usage("[ranks] expected ONETAP_RANK_TIMEOUT in seconds, got '{}'", text);
+  return std::chrono::seconds(*seconds);
+}
+
+int run_as_launched(const TrainOptions& options) {
+  const RankPlace place = rank_place();
+  if (!place.launched || options.dry_run) return run_train(options, nullptr);
+  const auto ranks = meet_ranks(place, rank_timeout());
+  try {
+    const int code = ranks->leads() ? run_train(options, ranks.get()) : run_along(*ranks);
+    ranks->any(false);  // nobody leaves while another still has to hear from it
+    return code;
+  } catch (const Error& problem) {
+    ranks->leave(problem.kind(), problem.what());
+    throw;
+  } catch (const std::exception& problem) {
+    ranks->leave(ErrorKind::kFailure, problem.what());
+    throw;
+  }
 }
 
 }  // namespace
@@ -177,9 +234,10 @@ void add_train(CLI::App& app, Action& action) {
       "  onetap train --data shapes --arch resnet8 --epochs 10 --out runs/first\n"
       "  onetap train recipes/cifar10-sanet.toml --data cifar10:DIR --out runs/sanet --resume\n"
       "  onetap train --arch my.net --method sal --layers 'layer2.*,layer3.*' --out runs/mine\n"
+      "  onetap launch -n 2 -- train recipes/demo.toml --out runs/two    (also torchrun --no-python, srun, mpirun)\n"
       "\nA run that was killed, interrupted or ran out of disk goes on with the same command and --resume;\n"
       "on a CPU its results are bit for bit those of a run that was never interrupted.");
-  verb->callback([options, &action] { action = [options] { return run_train(*options); }; });
+  verb->callback([options, &action] { action = [options] { return run_as_launched(*options); }; });
 }
 
 }  // namespace onetap::tool
