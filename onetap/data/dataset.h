@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +16,11 @@ struct Image {
   int64_t height = 0;
   int64_t width = 0;
   std::vector<uint8_t> pixels;
+  int eighths = 8;  // of the whole image's height and width, rounded up, that these pixels are
 };
+
+// Told the height and width of a whole image, says how many eighths of them are enough: 1 to 8.
+using EighthsNeeded = std::function<int(int64_t height, int64_t width)>;
 
 // A labelled set of images. Every method may be called from several threads at once.
 class Dataset {
@@ -28,6 +33,9 @@ class Dataset {
   int64_t first(int64_t limit) const { return limit > 0 && limit < size() ? limit : size(); }
   // Fills `image`, reusing its memory. kData if the file behind it does not decode.
   virtual void read(int64_t index, Image& image) const = 0;
+  // The same, in fewer pixels where those are enough and the file can be decoded so for less work (JPEG). `needed` is
+  // asked once.
+  virtual void read_reduced(int64_t index, const EighthsNeeded& needed, Image& image) const;
   // What to call image `index` in a message.
   virtual std::string describe(int64_t index) const;
 };

@@ -28,9 +28,11 @@ class FolderDataset : public Dataset {
   int64_t label(int64_t index) const override { return entries_.at(static_cast<size_t>(index)).label; }
   std::string describe(int64_t index) const override { return path(index).string(); }
 
-  void read(int64_t index, Image& image) const override {
+  void read(int64_t index, Image& image) const override { read_reduced(index, {}, image); }
+
+  void read_reduced(int64_t index, const EighthsNeeded& needed, Image& image) const override {
     const fs::path file = path(index);
-    decode_image(read_file(file, uint64_t{1} << 30), file.string(), image);
+    decode_image(read_file(file, uint64_t{1} << 30), file.string(), image, needed);
   }
 
  private:

@@ -28,6 +28,7 @@ constexpr int64_t kMaxPixels = 100'000'000;
   image.channels = 3;
   image.height = height;
   image.width = width;
+  image.eighths = 8;
   const auto pixels = static_cast<size_t>(height * width);
   image.pixels.resize(3 * pixels);
   for (size_t c = 0; c < 3; ++c) {
@@ -37,9 +38,15 @@ constexpr int64_t kMaxPixels = 100'000'000;
   }
 }
 
+[[maybe_unused]] int ask(const EighthsNeeded& needed, int64_t height, int64_t width) {
+  const int eighths = needed ? needed(height, width) : 8;
+  if (eighths < 1 || eighths > 8) fail("[data] expected 1 to 8 eighths of an image, got {}", eighths);
+  return eighths;
+}
+
 #if defined(ONETAP_HAVE_JPEG)
 
-void decode_jpeg(std::string_view bytes, std::string_view label, Image& image) {
+void decode_jpeg(std::string_view bytes, std::string_view label, Image& image, const EighthsNeeded& needed) {
   const std::unique_ptr<void, int (*)(tjhandle)> decoder(tjInitDecompress(), tjDestroy);
   const auto bad = [&](const char* what) {
     fail_data("[data] expected a JPEG image, got {} ({}: {})", what, tjGetErrorStr2(decoder.get()), label);
@@ -52,6 +59,10 @@ void decode_jpeg(std::string_view bytes, std::string_view label, Image& image) {
     bad("a damaged header");
   }
   check_size(width, height, label);
+  const int eighths = ask(needed, height, width);
+  const tjscalingfactor factor{eighths, 8};
+  width = TJSCALED(width, factor);
+  height = TJSCALED(height, factor);
   const bool cmyk = colours == TJCS_CMYK || colours == TJCS_YCCK;
   const int format = cmyk ? TJPF_CMYK : TJPF_RGB;
   const int stride = cmyk ? 4 : 3;
@@ -73,12 +84,13 @@ void decode_jpeg(std::string_view bytes, std::string_view label, Image& image) {
     }
   }
   to_planes(samples, stride, height, width, image);
+  image.eighths = eighths;
 }
 
 #endif
 #if defined(ONETAP_HAVE_PNG)
 
-void decode_png(std::string_view bytes, std::string_view label, Image& image) {
+void decode_png(std::string_view bytes, std::string_view label, Image& image, const EighthsNeeded& needed) {
   png_image reader{};
   reader.version = PNG_IMAGE_VERSION;
   struct Freer {
@@ -89,6 +101,7 @@ void decode_png(std::string_view bytes, std::string_view label, Image& image) {
     fail_data("[data] expected a PNG image, got a damaged header ({}: {})", reader.message, label);
   }
   check_size(reader.width, reader.height, label);
+  ask(needed, reader.height, reader.width);
   reader.format = PNG_FORMAT_RGBA;  // alpha is read and dropped, as other image tools do
   std::vector<uint8_t> samples(PNG_IMAGE_SIZE(reader));
   if (png_image_finish_read(&reader, nullptr, samples.data(), 0, nullptr) == 0 || PNG_IMAGE_FAILED(reader)) {
@@ -111,17 +124,18 @@ std::vector<uint8_t> interleaved(const Image& image) {
 
 }  // namespace
 
-void decode_image(std::string_view bytes, std::string_view label, [[maybe_unused]] Image& image) {
+void decode_image(std::string_view bytes, std::string_view label, [[maybe_unused]] Image& image,
+                  [[maybe_unused]] const EighthsNeeded& needed) {
   if (bytes.substr(0, 3) == "\xFF\xD8\xFF") {
 #if defined(ONETAP_HAVE_JPEG)
-    return decode_jpeg(bytes, label, image);
+    return decode_jpeg(bytes, label, image, needed);
 #else
     fail_usage("[data] this build reads no JPEG: it was made without libjpeg-turbo ({})", label);
 #endif
   }
   if (bytes.substr(0, 8) == std::string_view("\x89PNG\r\n\x1A\n", 8)) {
 #if defined(ONETAP_HAVE_PNG)
-    return decode_png(bytes, label, image);
+    return decode_png(bytes, label, image, needed);
 #else
     fail_usage("[data] this build reads no PNG: it was made without libpng ({})", label);
 #endif

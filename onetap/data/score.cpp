@@ -1,6 +1,7 @@
 #include "onetap/data/score.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/data/read_view.h"
 
 #include <algorithm>
 #include <atomic>
@@ -68,8 +69,7 @@ Predictions score_classifier(const Dataset& test, const ScoreOptions& options,
     std::vector<float> view(static_cast<size_t>(options.view.floats()));
     try {
       for (int64_t i = next++; i < images; i = next++) {
-        test.read(i, image);
-        test_view(image, options.view, view.data());
+        read_test_view(test, i, options.view, image, view.data());
         predictions.labels[static_cast<size_t>(i)] = test.label(i);
         outputs[static_cast<size_t>(i)] = classify(view.data());
         ++done;

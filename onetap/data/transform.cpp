@@ -1,6 +1,7 @@
 #include "onetap/data/transform.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/data/triangle.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,29 +16,14 @@ struct Filter {
   std::vector<float> weights;
 };
 
-// Triangle filter over `extent` input samples for `count` outputs that cover [start, start + length).
+// Over `extent` input samples for `count` outputs that cover [start, start + length).
 std::vector<Filter> triangle_filters(int64_t extent, double start, double length, int64_t count) {
-  const double scale = length / static_cast<double>(count);
-  const double support = std::max(scale, 1.0);
   std::vector<Filter> filters(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
-    const double centre = start + (static_cast<double>(i) + 0.5) * scale;
-    const auto low = static_cast<int64_t>(std::floor(centre - support + 0.5));
-    const auto high = static_cast<int64_t>(std::floor(centre + support + 0.5));
+    const Triangle triangle = Triangle::make(extent, start, length, count, i);
     Filter& filter = filters[static_cast<size_t>(i)];
-    filter.first = std::clamp<int64_t>(low, 0, extent - 1);
-    const int64_t last = std::clamp<int64_t>(high, filter.first + 1, extent);
-    double sum = 0;
-    for (int64_t k = filter.first; k < last; ++k) {
-      const double weight = std::max(0.0, 1.0 - std::abs(static_cast<double>(k) + 0.5 - centre) / support);
-      filter.weights.push_back(static_cast<float>(weight));
-      sum += weight;
-    }
-    if (sum <= 0) {  // the centre lies outside the image: take the edge
-      filter.weights.assign(1, 1.0f);
-      sum = 1;
-    }
-    for (float& weight : filter.weights) weight = static_cast<float>(weight / sum);
+    filter.first = triangle.first;
+    for (int64_t k = 0; k < triangle.count; ++k) filter.weights.push_back(triangle.weight(k));
   }
   return filters;
 }
@@ -47,8 +33,7 @@ void check_channels(const Image& image) {
 }
 
 // A box of random area and aspect inside the image, the usual ImageNet distribution.
-Box random_box(const Image& image, Random& random) {
-  const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
+Box random_box(double height, double width, Random& random) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     const double area = height * width * random.uniform(0.08f, 1.0f);
     const double aspect = std::exp(random.uniform(std::log(3.0f / 4.0f), std::log(4.0f / 3.0f)));
@@ -70,33 +55,6 @@ void cut_out(const View& view, const Cutout& square, float* out) {
     for (int64_t y = inside(square.top); y < inside(square.top + square.side); ++y) {
       float* row = out + (c * view.size + y) * view.size;
       std::fill(row + left, row + right, 0.0f);
-    }
-  }
-}
-
-void augmented_view(const Image& image, const View& view, const AugmentOptions& options, Random& random, float* out) {
-  switch (options.kind) {
-    case Augment::kNone:
-      return test_view(image, view, out);
-    case Augment::kPadCrop: {
-      // Every placement of the view inside the padded image is equally likely.
-      const auto places = [&](int64_t extent) {
-        const int64_t slack = extent + 2 * options.pad - view.size;
-        if (slack < 0) {
-          fail_usage("[data] an image side of {} with padding {} is smaller than the view {}", extent, options.pad,
-                     view.size);
-        }
-        return static_cast<uint32_t>(slack + 1);
-      };
-      const int64_t top = static_cast<int64_t>(random.below(places(image.height))) - options.pad;
-      const int64_t left = static_cast<int64_t>(random.below(places(image.width))) - options.pad;
-      const bool flip = random.coin() && options.flip;
-      return padded_crop(image, view, top, left, flip, out);
-    }
-    case Augment::kResizedCrop: {
-      const Box box = random_box(image, random);
-      const bool flip = random.coin() && options.flip;
-      return resized_crop(image, view, box, flip, out);
     }
   }
 }
@@ -159,18 +117,76 @@ void resized_crop(const Image& image, const View& view, const Box& box, bool fli
   }
 }
 
+Crop train_crop(int64_t height, int64_t width, const View& view, const AugmentOptions& options, Random random) {
+  Crop crop;
+  switch (options.kind) {
+    case Augment::kNone:
+      crop = test_crop(height, width, view);
+      break;
+    case Augment::kPadCrop: {
+      // Every placement of the view inside the padded image is equally likely.
+      const auto place = [&](int64_t extent) {
+        const int64_t slack = extent + 2 * options.pad - view.size;
+        if (slack < 0) {
+          fail_usage("[data] an image side of {} with padding {} is smaller than the view {}", extent, options.pad,
+                     view.size);
+        }
+        return static_cast<double>(random.below(static_cast<uint32_t>(slack + 1))) - static_cast<double>(options.pad);
+      };
+      const auto side = static_cast<double>(view.size);
+      crop.box.top = place(height);
+      crop.box.left = place(width);
+      crop.box.height = crop.box.width = side;
+      crop.resize = false;
+      crop.flip = random.coin() && options.flip;
+      break;
+    }
+    case Augment::kResizedCrop:
+      crop.box = random_box(static_cast<double>(height), static_cast<double>(width), random);
+      crop.flip = random.coin() && options.flip;
+      break;
+  }
+  if (options.cutout > 0) crop.cutout = Cutout::draw(view.size, options.cutout, random);
+  return crop;
+}
+
+Crop test_crop(int64_t height, int64_t width, const View& view) {
+  const auto h = static_cast<double>(height), w = static_cast<double>(width);
+  if (height == view.size && width == view.size) return {{0, 0, h, w}, false, false, {}};
+  const double side = std::min(h, w) * 224.0 / 256.0;
+  return {{(h - side) / 2, (w - side) / 2, side, side}, false, true, {}};
+}
+
+int eighths_needed(const Crop& crop, const View& view) {
+  if (!crop.resize) return 8;
+  const double shorter = std::min(crop.box.height, crop.box.width);
+  // Halves alone: libjpeg-turbo has vector code for those, and takes longer for 5, 6 or 7 eighths than for all.
+  for (const int eighths : {1, 2, 4}) {
+    if (shorter * eighths >= static_cast<double>(8 * view.size)) return eighths;
+  }
+  return 8;
+}
+
+Crop reduced(Crop crop, int eighths) {
+  for (double* value : {&crop.box.top, &crop.box.left, &crop.box.height, &crop.box.width}) *value *= eighths / 8.0;
+  return crop;
+}
+
+void crop_view(const Image& image, const View& view, const Crop& crop, float* out) {
+  if (crop.resize) {
+    resized_crop(image, view, crop.box, crop.flip, out);
+  } else {
+    padded_crop(image, view, static_cast<int64_t>(crop.box.top), static_cast<int64_t>(crop.box.left), crop.flip, out);
+  }
+  if (crop.cutout.side > 0) cut_out(view, crop.cutout, out);
+}
+
 void train_view(const Image& image, const View& view, const AugmentOptions& options, Random random, float* out) {
-  augmented_view(image, view, options, random, out);
-  if (options.cutout > 0) cut_out(view, Cutout::draw(view.size, options.cutout, random), out);
+  crop_view(image, view, train_crop(image.height, image.width, view, options, random), out);
 }
 
 void test_view(const Image& image, const View& view, float* out) {
-  if (image.height == view.size && image.width == view.size) {
-    return padded_crop(image, view, 0, 0, false, out);
-  }
-  const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
-  const double side = std::min(height, width) * 224.0 / 256.0;
-  resized_crop(image, view, {(height - side) / 2, (width - side) / 2, side, side}, false, out);
+  crop_view(image, view, test_crop(image.height, image.width, view), out);
 }
 
 }  // namespace onetap

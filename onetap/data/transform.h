@@ -33,13 +33,6 @@ struct AugmentOptions {
   int64_t cutout = 0;  // side of a square that is left out; 0: none
 };
 
-// A training view; all randomness comes from `random`.
-void train_view(const Image& image, const View& view, const AugmentOptions& options, Random random, float* out);
-
-// The test view: as it is where sizes agree, else the shorter side resized to 256/224 of the view and the
-// centre cut out.
-void test_view(const Image& image, const View& view, float* out);
-
 // Of a view of `size`, the square that is left out: its middle anywhere, so that it may reach over the edge.
 struct Cutout {
   int64_t top = 0, left = 0, side = 0;
@@ -59,10 +52,38 @@ struct Box {
   double top = 0, left = 0, height = 0, width = 0;
 };
 
+// What a view shows of an image. It depends on the image's height and width alone, so it is known before the pixels
+// are.
+struct Crop {
+  Box box;
+  bool flip = false;
+  bool resize = true;  // else pixel for pixel from the box's corner on, which is whole, as in padded_crop
+  Cutout cutout;       // of the view
+};
+
+// For training; all randomness comes from `random`.
+Crop train_crop(int64_t height, int64_t width, const View& view, const AugmentOptions& options, Random random);
+
+// For tests: as it is where sizes agree, else the shorter side resized to 256/224 of the view and the centre cut out.
+Crop test_crop(int64_t height, int64_t width, const View& view);
+
+// How many eighths (1, 2, 4 or 8) of an image's height and width still show the crop in at least the view's resolution.
+int eighths_needed(const Crop& crop, const View& view);
+
+// The same part of an image that was reduced to so many eighths.
+Crop reduced(Crop crop, int eighths);
+
+// The view of an image that the crop shows.
+void crop_view(const Image& image, const View& view, const Crop& crop, float* out);
+
 // The view.size square at whole-pixel (top, left); outside the image lie black (zero) pixels.
 void padded_crop(const Image& image, const View& view, int64_t top, int64_t left, bool flip, float* out);
 
 // `box` scaled to the view by a triangle filter that widens when shrinking (no aliasing).
 void resized_crop(const Image& image, const View& view, const Box& box, bool flip, float* out);
+
+// Of a whole image in one go.
+void train_view(const Image& image, const View& view, const AugmentOptions& options, Random random, float* out);
+void test_view(const Image& image, const View& view, float* out);
 
 }  // namespace onetap

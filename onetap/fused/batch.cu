@@ -1,5 +1,6 @@
 // What a batch needs beside its layers: images, pools, the loss, the clock.
 #include "onetap/data/transform.h"
+#include "onetap/data/triangle.h"
 #include "onetap/fused/kernels.h"
 #include "onetap/fused/vector.cuh"
 
@@ -151,6 +152,72 @@ __global__ void sample_kernel(SampleArguments a) {
   if (threadIdx.x == 0) a.out_labels[n] = a.labels[index];
 }
 
+// A triangle in 32 bits: what is near the image's far end in it would be lost, so positions stay whole numbers.
+struct Taps {
+  int first, count;
+  float offset, inverse_support, inverse_sum;
+
+  __device__ static Taps make(int extent, double start, double length, int outputs, int i) {
+    const Triangle t = Triangle::make(extent, start, length, outputs, i);
+    return {static_cast<int>(t.first), static_cast<int>(t.count), static_cast<float>(t.offset),
+            static_cast<float>(1 / t.support), static_cast<float>(1 / t.sum)};
+  }
+  __device__ float weight(int k) const {
+    return fmaxf(0.0f, 1.0f - fabsf(offset + static_cast<float>(k)) * inverse_support) * inverse_sum;
+  }
+};
+
+constexpr int kCropThreads = 256, kCropRows = 8;
+
+// A block for some rows of an image's view; the taps of all columns and of its rows are made once.
+template <typename T>
+__global__ void crop_kernel(CropArguments a) {
+  extern __shared__ Taps taps[];
+  const int size = static_cast<int>(a.size), first_row = blockIdx.y * kCropRows;
+  const int rows = min(kCropRows, size - first_row);
+  const CropEntry e = a.entries[blockIdx.x];
+  if (e.resize) {
+    for (int i = threadIdx.x; i < size + rows; i += blockDim.x) {
+      taps[i] = i < size ? Taps::make(e.width, e.left, e.box_width, size, i)
+                         : Taps::make(e.height, e.top, e.box_height, size, first_row + i - size);
+    }
+  }
+  __syncthreads();
+  const Cutout square{e.cut_top, e.cut_left, e.cut_side};
+  const uint8_t* planes = a.bytes + e.offset;
+  const int64_t plane = static_cast<int64_t>(e.height) * e.width;
+  T* out = static_cast<T*>(a.out) + (static_cast<int64_t>(blockIdx.x) * size + first_row) * size * a.channels;
+  for (int p = threadIdx.x; p < rows * size; p += blockDim.x) {
+    const int row = p / size, column = e.flip ? size - 1 - p % size : p % size;
+    float values[3] = {0, 0, 0};
+    if (e.resize) {
+      const Taps across = taps[column], down = taps[size + row];
+      for (int y = 0; y < down.count; ++y) {
+        const uint8_t* from = planes + static_cast<int64_t>(down.first + y) * e.width + across.first;
+        float sums[3] = {0, 0, 0};
+        for (int x = 0; x < across.count; ++x) {
+          const float weight = across.weight(x);
+          for (int c = 0; c < 3; ++c) sums[c] += weight * static_cast<float>(from[c * plane + x]);
+        }
+        const float weight = down.weight(y);
+        for (int c = 0; c < 3; ++c) values[c] += weight * sums[c];
+      }
+    } else {
+      const int y = static_cast<int>(e.top) + first_row + row, x = static_cast<int>(e.left) + column;
+      if (y >= 0 && y < e.height && x >= 0 && x < e.width) {
+        for (int c = 0; c < 3; ++c) {
+          values[c] = static_cast<float>(planes[c * plane + static_cast<int64_t>(y) * e.width + x]);
+        }
+      }
+    }
+    const bool cut = square.covers(first_row + row, p % size);
+    T* pixel = out + static_cast<int64_t>(p) * a.channels;
+    for (int c = 0; c < a.channels; ++c) {
+      put(c < 3 && !cut ? __fadd_rn(__fmul_rn(values[c], a.multiply[c]), a.add[c]) : 0.0f, pixel + c);
+    }
+  }
+}
+
 __global__ void advance_kernel(int64_t* clock, int64_t* counter, const float* tables, int64_t steps, float* rates) {
   const int64_t next = ++*counter;
   ++clock[0];
@@ -198,6 +265,17 @@ void sample(const SampleArguments& arguments, cudaStream_t stream) {
     sample_kernel<float><<<blocks, 256, 0, stream>>>(arguments);
   } else {
     sample_kernel<Half><<<blocks, 256, 0, stream>>>(arguments);
+  }
+}
+
+void crop(const CropArguments& arguments, cudaStream_t stream) {
+  const dim3 blocks(static_cast<unsigned>(arguments.count),
+                    static_cast<unsigned>((arguments.size + kCropRows - 1) / kCropRows));
+  const size_t shared = static_cast<size_t>(arguments.size + kCropRows) * sizeof(Taps);
+  if (arguments.wide) {
+    crop_kernel<float><<<blocks, kCropThreads, shared, stream>>>(arguments);
+  } else {
+    crop_kernel<Half><<<blocks, kCropThreads, shared, stream>>>(arguments);
   }
 }
 

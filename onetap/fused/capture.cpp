@@ -22,7 +22,12 @@ std::function<void()> capture_graph(const std::function<void()>& work) {
     const c10::cuda::CUDAStreamGuard guard(stream);
     for (int i = 0; i < kWarmUps; ++i) work();
     stream.synchronize();
+#if ONETAP_TORCH_AT_LEAST(2, 1)
+    // Of this thread alone: others take pinned memory for batches meanwhile.
+    graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+#else
     graph->capture_begin();
+#endif
     work();
     graph->capture_end();
   }

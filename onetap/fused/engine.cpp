@@ -1,7 +1,6 @@
 #include "onetap/fused/engine.h"
 
 #include "onetap/base/fail.h"
-#include "onetap/base/random.h"
 #include "onetap/fused/capture.h"
 
 #include <fmt/format.h>
@@ -29,39 +28,14 @@ std::shared_ptr<Ops> ops_for(torch::Device device) {
 
 }  // namespace
 
-AugmentState resident_data(const Dataset& data, const View& view, torch::Device device) {
-  AugmentState state;
-  state.images = torch::empty({data.size(), 3, view.size, view.size}, torch::kUInt8);
-  state.labels = torch::empty({data.size()}, torch::kInt64);
-  auto* bytes = state.images.data_ptr<uint8_t>();
-  auto* labels = state.labels.data_ptr<int64_t>();
-  Image image;
-  for (int64_t i = 0; i < data.size(); ++i) {
-    data.read(i, image);
-    if (static_cast<int64_t>(image.pixels.size()) != view.floats()) {
-      fail_data("[fused] {}: expected 3x{}x{}, got {}x{}x{}", data.describe(i), view.size, view.size, image.channels,
-                image.height, image.width);
-    }
-    std::copy(image.pixels.begin(), image.pixels.end(), bytes + i * view.floats());
-    labels[i] = data.label(i);
-  }
-  state.images = state.images.to(device);
-  state.labels = state.labels.to(device);
-  state.order = torch::arange(data.size(), torch::kInt32).to(device);
-  state.clock = torch::zeros({2}, torch::TensorOptions(torch::kInt64).device(device));
-  for (size_t c = 0; c < 3; ++c) {
-    const Scale scale = scale_of(view.normalisation, c);
-    state.multiply.push_back(scale.multiply);
-    state.add.push_back(scale.add);
-  }
-  return state;
+bool is_streamed(const DataSource& source, const EngineOptions& options) {
+  return source.image_size != options.view.size || options.augment.kind == Augment::kResizedCrop;
 }
 
 std::string engine_obstacle(const Graph& graph, const DataSource& source, const EngineOptions& options) {
   const std::string obstacle = make_plan(graph).obstacle;
   if (!obstacle.empty()) return obstacle;
-  if (source.image_size != options.view.size) return "images are not all of the network's size";
-  if (options.augment.kind == Augment::kResizedCrop) return "resized-crop augmentation needs the CPU";
+  if (is_streamed(source, options) && !options.open_train) return "images are not all of the network's size";
   return "";
 }
 
@@ -72,13 +46,8 @@ Engine::Engine(nn::GraphModule module, const nn::NamedTensors& momenta, const Da
       module_(std::move(module)),
       momenta_(momenta),
       network_(module_, momenta, {options.type, options.device.is_cuda()}, ops_),
-      train_(resident_data(*source.train, options.view, options.device)),
-      test_(resident_data(*source.test, options.view, options.device)) {
-  train_.seed = options.seed;
-  train_.augment = options.augment.kind == Augment::kPadCrop;
-  train_.pad = options.augment.pad;
-  train_.flip = options.augment.flip;
-  train_.cutout = options.augment.cutout;
+      train_(make_source(source, true)),
+      test_(make_source(source, false)) {
   const auto on_device = torch::TensorOptions().device(options.device);
   tables_ = torch::stack({float_row(options.learning_rates), float_row(options.temperatures)}).to(options.device);
   counter_ = torch::zeros({1}, on_device.dtype(torch::kInt64));
@@ -96,13 +65,28 @@ Engine::Engine(nn::GraphModule module, const nn::NamedTensors& momenta, const Da
 
 Engine::~Engine() = default;
 
+std::unique_ptr<SampleSource> Engine::make_source(const DataSource& source, bool train) const {
+  const Dataset& data = train ? *source.train : *source.test;
+  SourceOptions to = {options_.batch_size, network_.input_channels(), options_.type, /*shuffled=*/train};
+  if (is_streamed(source, options_)) {
+    return streamed_source(ops_, to, data.size(), options_.view, options_.device,
+                           train ? options_.open_train : options_.open_test);
+  }
+  AugmentState state = resident_data(data, options_.view, options_.device);
+  if (train) {
+    state.seed = options_.seed;
+    state.augment = options_.augment.kind == Augment::kPadCrop;
+    state.pad = options_.augment.pad;
+    state.flip = options_.augment.flip;
+    state.cutout = options_.augment.cutout;
+  } else {
+    to.batch_size = kTestBatch;
+  }
+  return resident_source(ops_, to, state);
+}
+
 void Engine::start_epoch(int64_t epoch, int64_t first, int64_t steps_done, const Sums& so_far) {
-  const auto size = static_cast<uint32_t>(train_.images.size(0));
-  const auto order = permutation(size, Random(options_.seed, Purpose::kShuffle, static_cast<uint32_t>(epoch)));
-  auto host = torch::empty({static_cast<int64_t>(size)}, torch::kInt32);
-  std::copy(order.begin(), order.end(), host.data_ptr<int32_t>());
-  train_.order.copy_(host);
-  train_.clock.copy_(torch::tensor({first, epoch}, torch::kInt64));
+  train_->start_epoch(epoch, first);
   counter_.fill_(steps_done);
   values_.rates.copy_(tables_.select(1, steps_done));
   loss_.sums.zero_();
@@ -135,8 +119,7 @@ void Engine::step(int64_t count, Phase last) {
   for (int64_t part = 0; part < options_.accumulate; ++part) {
     const Portion portion = portion_of(mine.count, part, options_.accumulate);
     if (portion.count == 0) continue;
-    const SampleRange range{options_.batch_size, mine.first + portion.first, portion.count};
-    const Sample sample = ops_->sample(train_, range, network_.input_channels(), options_.type);
+    const Sample sample = train_->sample({mine.first + portion.first, portion.count});
     if (portion.first == 0 && last >= Phase::kPack) network_.pack(values_);
     if (last < Phase::kForward) continue;
     const auto logits = network_.forward(sample.images);
@@ -147,13 +130,13 @@ void Engine::step(int64_t count, Phase last) {
   }
   if (last < Phase::kUpdate) return;
   network_.update(values_, options_.update);
-  ops_->advance(train_, counter_, tables_, values_);
+  ops_->advance(train_->state(), counter_, tables_, values_);
 }
 
 void Engine::without_trace(const std::function<void()>& work) {
   nn::NamedTensors all = nn::state_of(*module_);
   all.insert(all.end(), momenta_.begin(), momenta_.end());
-  for (const auto& tensor : {train_.clock, counter_, values_.rates, loss_.sums}) all.emplace_back("", tensor);
+  for (const auto& tensor : {train_->state().clock, counter_, values_.rates, loss_.sums}) all.emplace_back("", tensor);
   std::vector<torch::Tensor> before;
   for (const auto& [name, tensor] : all) before.push_back(tensor.detach().clone());
   work();
@@ -163,7 +146,7 @@ void Engine::without_trace(const std::function<void()>& work) {
 
 // To the start, so that steps for trial do not run over the end of the epoch or of the schedule.
 void Engine::rewind() {
-  train_.clock.zero_();
+  train_->state().clock.zero_();
   counter_.zero_();
 }
 
@@ -172,6 +155,7 @@ std::function<void()> Engine::ready(const std::function<void()>& work) {
 }
 
 void Engine::replay(int64_t count) {
+  train_->prepare(portion_of(count, part_.index, part_.of));
   auto& graph = graphs_[count];
   if (!graph) {
     without_trace([&] {
@@ -184,7 +168,7 @@ void Engine::replay(int64_t count) {
 
 double Engine::time(const std::function<void()>& work, int64_t repeats) {
   // Every run goes on in the epoch; capturing takes some, too.
-  const int64_t most = train_.images.size(0) / options_.batch_size - 8;
+  const int64_t most = train_->images() / options_.batch_size - 8;
   repeats = std::max<int64_t>(1, std::min(repeats, most));
   double seconds = 0;
   without_trace([&] {
@@ -210,9 +194,8 @@ double Engine::time_convolutions(int64_t repeats) {
 }
 
 void Engine::run(int64_t steps, const std::function<void(int64_t)>& after_step) {
-  const int64_t images = train_.images.size(0);
   for (int64_t i = 0; i < steps; ++i, ++at_) {
-    const int64_t count = std::min(options_.batch_size, images - at_ * options_.batch_size);
+    const int64_t count = train_->count(at_);
     replay(count);
     images_ += count;
     ++steps_done_;
@@ -230,28 +213,39 @@ Sums Engine::sums() const {
   return {host[0].item<double>(), static_cast<int64_t>(host[1].item<double>()), images_};
 }
 
-std::optional<Sums> Engine::test(const std::function<bool(int64_t)>& progress) {
-  LossState loss;
-  loss.sums = torch::zeros_like(loss_.sums);
-  network_.pack_for_inference();
-  const int64_t images = test_.images.size(0);
-  Sums sums;
+std::optional<std::vector<Sums>> Engine::test(const std::vector<nn::AttentionMode>& modes,
+                                              const std::function<bool(int64_t)>& progress) {
+  // All modes on each batch: a streamed one is decoded once.
+  std::vector<LossState> losses(modes.size());
+  for (LossState& loss : losses) loss.sums = torch::zeros_like(loss_.sums);
+  test_->start_epoch(0, 0);
+  int64_t images = 0;
   bool stopped = false;
-  for (int64_t i = part_.index; i * kTestBatch < images && !stopped; i += part_.of) {
-    const int64_t count = std::min(kTestBatch, images - i * kTestBatch);
-    test_.clock[0] = i;
-    const SampleRange range{kTestBatch, 0, count};
-    const Sample sample = ops_->sample(test_, range, network_.input_channels(), options_.type);
-    ops_->loss(loss, network_.infer(sample.images), sample.labels, count);
-    sums.images += count;
-    stopped = progress && !progress(sums.images);
+  for (int64_t i = part_.index; i * test_->batch_size() < test_->images() && !stopped; i += part_.of) {
+    const int64_t count = test_->count(i);
+    test_->state().clock[0] = i;
+    test_->prepare({0, count});
+    const Sample sample = test_->sample({0, count});
+    for (size_t m = 0; m < modes.size(); ++m) {
+      const nn::ModeGuard guard(module_, modes[m]);
+      if (i == part_.index || modes.size() > 1) network_.pack_for_inference();
+      ops_->loss(losses[m], network_.infer(sample.images), sample.labels, count);
+    }
+    images += count;
+    stopped = progress && !progress(images);
   }
-  const auto host = loss.sums.cpu();
-  std::vector<double> all = {host[0].item<double>(), host[1].item<double>(), static_cast<double>(sums.images),
-                             stopped ? 1.0 : 0.0};
+  std::vector<double> all = {static_cast<double>(images), stopped ? 1.0 : 0.0};
+  for (const LossState& loss : losses) {
+    const auto host = loss.sums.cpu();
+    all.insert(all.end(), {host[0].item<double>(), host[1].item<double>()});
+  }
   if (options_.ranks != nullptr) all = options_.ranks->sum(all);
-  if (all[3] > 0) return std::nullopt;
-  return Sums{all[0], static_cast<int64_t>(all[1]), static_cast<int64_t>(all[2])};
+  if (all[1] > 0) return std::nullopt;
+  std::vector<Sums> sums;
+  for (size_t i = 2; i < all.size(); i += 2) {
+    sums.push_back({all[i], static_cast<int64_t>(all[i + 1]), static_cast<int64_t>(all[0])});
+  }
+  return sums;
 }
 
 }  // namespace onetap::fused

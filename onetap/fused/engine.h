@@ -4,6 +4,7 @@
 #include "onetap/data/dataset.h"
 #include "onetap/data/transform.h"
 #include "onetap/fused/network.h"
+#include "onetap/fused/source.h"
 #include "onetap/ranks/gradient_sum.h"
 
 #include <functional>
@@ -30,10 +31,12 @@ struct EngineOptions {
   // Several processes: each takes its part of every batch, and steps are those of all together. Must outlive the
   // engine.
   RankGroup* ranks = nullptr;
+  // For data that cannot lie on the device whole: in batches of batch_size.
+  OpenStream open_train, open_test;
 };
 
-// All images of a set as bytes on the device, in order. kData unless they are of the view's size.
-AugmentState resident_data(const Dataset& data, const View& view, torch::Device device);
+// Whether the data come from streams: images of many sizes, or such as have to be resized.
+bool is_streamed(const DataSource& source, const EngineOptions& options);
 
 // Why a run cannot be done by the engine; empty: it can.
 std::string engine_obstacle(const Graph& graph, const DataSource& source, const EngineOptions& options);
@@ -64,10 +67,14 @@ class Engine {
   // device, so they do not depend on when they were asked for.
   Sums sums() const;
 
-  int64_t test_images() const { return test_.images.size(0); }
-  // Over the test set, by running statistics and in the module's present mode. `progress` as in evaluate(). Ranks share
-  // the batches and get the sums of all.
-  std::optional<Sums> test(const std::function<bool(int64_t)>& progress = {});
+  // Seconds of the epoch that the device waited for data, since start_epoch().
+  double waited() const { return train_->waited(); }
+
+  int64_t test_images() const { return test_->images(); }
+  // Over the test set, by running statistics and in each of these modes; the module is soft afterwards. `progress` as
+  // in evaluate(). Ranks share the batches and get the sums of all.
+  std::optional<std::vector<Sums>> test(const std::vector<nn::AttentionMode>& modes,
+                                        const std::function<bool(int64_t)>& progress = {});
 
   // Seconds of a step of whole batches up to the end of a phase, and of the convolutions of a step alone: forward and
   // both gradients. What is trained stays as it was. `repeats` are cut to those that an epoch has.
@@ -77,6 +84,7 @@ class Engine {
  private:
   // Of a part of a step's images, added to that of the parts before it; after the last, the sum over ranks.
   void backward(const torch::Tensor& dlogits, bool add, bool complete);
+  std::unique_ptr<SampleSource> make_source(const DataSource& source, bool train) const;
   void step(int64_t count, Phase last = Phase::kUpdate);
   // Does `work` and leaves no trace of it in what is trained.
   void without_trace(const std::function<void()>& work);
@@ -91,7 +99,7 @@ class Engine {
   nn::GraphModule module_;
   nn::NamedTensors momenta_;
   Network network_;
-  AugmentState train_, test_;
+  std::unique_ptr<SampleSource> train_, test_;
   StepValues values_;
   torch::Tensor tables_, counter_;
   LossState loss_;

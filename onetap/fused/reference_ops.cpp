@@ -173,6 +173,27 @@ class ReferenceOps : public Ops {
     return {images.to(type).contiguous(torch::MemoryFormat::ChannelsLast), state.labels.index_select(0, picks)};
   }
 
+  // By data/transform.h, on the host.
+  void crop(const PackedBatch& batch, const View& view, const torch::Tensor& out) override {
+    const PackedBatch host = batch.to(torch::kCPU);
+    const auto* entries = reinterpret_cast<const CropEntry*>(host.entries.data_ptr<uint8_t>());
+    auto views = torch::empty({batch.images(), 3, view.size, view.size}, torch::kFloat32);
+    Image image;
+    for (int64_t n = 0; n < batch.images(); ++n) {
+      const CropEntry& e = entries[n];
+      const uint8_t* planes = host.bytes.data_ptr<uint8_t>() + e.offset;
+      image.channels = 3;
+      image.height = e.height;
+      image.width = e.width;
+      image.pixels.assign(planes, planes + int64_t{3} * e.height * e.width);
+      const Crop shown = {
+          {e.top, e.left, e.box_height, e.box_width}, e.flip != 0, e.resize != 0, {e.cut_top, e.cut_left, e.cut_side}};
+      crop_view(image, view, shown, views.data_ptr<float>() + n * view.floats());
+    }
+    out.zero_();
+    out.narrow(1, 0, 3).copy_(views);
+  }
+
   void advance(const AugmentState& state, const torch::Tensor& counter, const torch::Tensor& tables,
                const StepValues& values) override {
     state.clock[0] += 1;

@@ -21,6 +21,7 @@ std::string MetricLine::json() const {
   line["temperature"] = temperature;
   line["img_per_s"] = img_per_s;
   line["wall_s"] = wall_s;
+  if (data_wait) line["data_wait"] = *data_wait;
   return json_text(line);
 }
 
@@ -38,6 +39,7 @@ MetricLine MetricLine::parse(std::string_view text, std::string_view label) {
     object.at("temperature").get_to(line.temperature);
     object.at("img_per_s").get_to(line.img_per_s);
     object.at("wall_s").get_to(line.wall_s);
+    if (object.contains("data_wait")) line.data_wait = object.at("data_wait").get<double>();
     return line;
   } catch (const nlohmann::json::exception& problem) {
     fail_data("[metrics] not a line of metrics: {} ({})", problem.what(), label);

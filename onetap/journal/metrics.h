@@ -20,7 +20,8 @@ struct MetricLine {
   double lr = 0;
   double temperature = 0;
   double img_per_s = 0;
-  double wall_s = 0;  // of all sittings of the run together
+  std::optional<double> data_wait;  // of training only: the share of time without data to work on. Not in old files
+  double wall_s = 0;                // of all sittings of the run together
 
   std::string json() const;
   // kData naming `label` if the text is no such object.

@@ -1,15 +1,30 @@
 #include "onetap/train/engine_choice.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/train/loader.h"
 #include "onetap/train/resolve.h"
 
 namespace onetap {
 namespace {
 
+fused::OpenStream open_packed(const Recipe& recipe, const View& view, const Dataset& data, bool train,
+                              torch::Device device, const Part& part) {
+  StreamOptions options = recipe_stream(recipe, view, train);
+  options.part = part;
+  options.packed = true;
+  options.pinned = device.is_cuda();
+  return [options, &data](int64_t epoch, int64_t first) mutable {
+    options.epoch = epoch;
+    options.first_batch = first;
+    return std::make_unique<BatchStream>(data, options);
+  };
+}
+
 fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, const DataSource& source,
-                                    const Schedule& schedule, torch::Device device) {
+                                    const Schedule& schedule, torch::Device device, RankGroup* ranks) {
   fused::EngineOptions options;
   options.device = device;
+  options.ranks = ranks;
   options.type = resolved_precision(recipe, device) == "bf16" ? torch::kBFloat16 : torch::kFloat32;
   options.capture = recipe.cuda_graph;
   options.batch_size = recipe.batch_size;
@@ -23,6 +38,9 @@ fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, co
     options.learning_rates.push_back(static_cast<float>(schedule.learning_rate(step)));
     options.temperatures.push_back(static_cast<float>(schedule.temperature(step)));
   }
+  const Part part = ranks != nullptr ? ranks->part() : Part();
+  options.open_train = open_packed(recipe, options.view, *source.train, /*train=*/true, device, part);
+  options.open_test = open_packed(recipe, options.view, *source.test, /*train=*/false, device, part);
   return options;
 }
 
@@ -40,8 +58,7 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
   set_gpu_arithmetic(resolved_precision(recipe, device) == "tf32");
   const bool insists = recipe.engine == "fused";
   if (recipe.engine == "plain" || (!insists && (!device.is_cuda() || fused::cuda_ops() == nullptr))) return nullptr;
-  auto options = engine_options(recipe, graph, source, schedule, device);
-  options.ranks = ranks;
+  const auto options = engine_options(recipe, graph, source, schedule, device, ranks);
   std::string obstacle = fused::engine_obstacle(graph, source, options);
   if (recipe.sync_norm && ranks != nullptr && ranks->size() > 1) obstacle = "batch norm is synchronised (sync_norm)";
   if (obstacle.empty()) return std::make_unique<fused::Engine>(module, sgd.state(), source, options);

@@ -1,5 +1,6 @@
 #include "onetap/train/evaluate.h"
 
+#include "onetap/train/device_batches.h"
 #include "onetap/train/score_sums.h"
 
 namespace onetap {
@@ -9,18 +10,16 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
   const bool has_sal = !module->sal_layers().empty();
   ScoreSums soft, hard;
   EvalResult result;
-  BatchStream stream(data, options.stream);
+  DeviceBatches batches(data, options.stream, options.device);
   Batch batch;
   bool stopped = false;
-  while (!stopped && stream.next(batch)) {
-    const auto images = batch.images.to(options.device).contiguous(torch::MemoryFormat::ChannelsLast);
-    const auto labels = batch.labels.to(options.device);
-    soft.add(module->forward(images), labels);
+  while (!stopped && batches.next(batch)) {
+    soft.add(module->forward(batch.images), batch.labels);
     if (has_sal) {
       const nn::ModeGuard guard(module, options.hard_mode);
-      hard.add(module->forward(images), labels);
+      hard.add(module->forward(batch.images), batch.labels);
     }
-    result.images += labels.size(0);
+    result.images += batch.labels.size(0);
     stopped = options.progress && !options.progress(result.images);
   }
   if (options.ranks != nullptr) {
@@ -40,23 +39,15 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
 
 std::optional<EvalResult> evaluate(nn::GraphModule& module, fused::Engine& engine, const EvalOptions& options) {
   const EvaluationScope scope(module);
-  const auto score = [&]() -> std::optional<Score> {
-    const auto sums = engine.test(options.progress);
-    if (!sums) return std::nullopt;
-    const auto images = static_cast<double>(sums->images);
-    return Score{static_cast<double>(sums->right) / images, sums->loss / images};
+  std::vector<nn::AttentionMode> modes = {nn::AttentionMode::kSoft};
+  if (!module->sal_layers().empty()) modes.push_back(options.hard_mode);
+  const auto sums = engine.test(modes, options.progress);
+  if (!sums) return std::nullopt;
+  const auto score = [](const fused::Sums& of) {
+    const auto images = static_cast<double>(of.images);
+    return Score{static_cast<double>(of.right) / images, of.loss / images};
   };
-  EvalResult result;
-  const auto soft = score();
-  if (!soft) return std::nullopt;
-  result.soft = result.hard = *soft;
-  result.images = engine.test_images();
-  if (module->sal_layers().empty()) return result;
-  const nn::ModeGuard guard(module, options.hard_mode);
-  const auto hard = score();
-  if (!hard) return std::nullopt;
-  result.hard = *hard;
-  return result;
+  return EvalResult{score(sums->front()), score(sums->back()), engine.test_images()};
 }
 
 }  // namespace onetap

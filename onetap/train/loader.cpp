@@ -1,9 +1,24 @@
 #include "onetap/train/loader.h"
 
+#include "onetap/data/read_view.h"
+#include "onetap/train/resolve.h"
+
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 
 namespace onetap {
+
+StreamOptions recipe_stream(const Recipe& recipe, const View& view, bool train) {
+  StreamOptions options;
+  options.view = view;
+  options.batch_size = recipe.batch_size;
+  options.workers = recipe.workers;
+  options.train = train;
+  options.augment = recipe_augment(recipe);
+  options.seed = recipe.seed;
+  return options;
+}
 
 BatchStream::BatchStream(const Dataset& data, const StreamOptions& options)
     : data_(data),
@@ -56,6 +71,16 @@ void BatchStream::work() {
   }
 }
 
+Crop BatchStream::read(uint32_t index, Image& image) const {
+  const View& view = options_.view;
+  const auto choose = [&](int64_t height, int64_t width) {
+    if (!options_.train) return test_crop(height, width, view);
+    const Random random(options_.seed, Purpose::kAugment, static_cast<uint32_t>(options_.epoch), index);
+    return train_crop(height, width, view, options_.augment, random);
+  };
+  return read_for_view(data_, index, view, choose, image);
+}
+
 Batch BatchStream::prepare(int64_t number) const {
   int64_t first = number * options_.batch_size;
   int64_t count = std::min(options_.batch_size, images_ - first);
@@ -66,30 +91,48 @@ Batch BatchStream::prepare(int64_t number) const {
   }
   const View& view = options_.view;
   Batch batch;
+  Image image;
+  if (options_.packed) {
+    fused::Packer packer;
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t index = order_[static_cast<size_t>(first + i)];
+      const Crop crop = read(index, image);
+      packer.add(image, crop, data_.label(index));
+    }
+    batch.packed = packer.pack(options_.pinned);
+    return batch;
+  }
   batch.images = torch::empty({count, 3, view.size, view.size}, torch::kFloat32);
   batch.labels = torch::empty({count}, torch::kInt64);
   float* pixels = batch.images.data_ptr<float>();
   int64_t* labels = batch.labels.data_ptr<int64_t>();
-  Image image;
   for (int64_t i = 0; i < count; ++i) {
     const uint32_t index = order_[static_cast<size_t>(first + i)];
-    data_.read(index, image);
+    const Crop crop = read(index, image);
     labels[i] = data_.label(index);
-    float* out = pixels + i * view.floats();
-    if (options_.train) {
-      const Random random(options_.seed, Purpose::kAugment, static_cast<uint32_t>(options_.epoch), index);
-      train_view(image, view, options_.augment, random, out);
-    } else {
-      test_view(image, view, out);
-    }
+    crop_view(image, view, crop, pixels + i * view.floats());
   }
   return batch;
+}
+
+bool BatchStream::ready() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return to_deliver_ >= batches_ || ready_.count(to_deliver_) != 0;
+}
+
+bool BatchStream::next(fused::PackedBatch& batch) {
+  Batch any;
+  if (!next(any)) return false;
+  batch = std::move(any.packed);
+  return true;
 }
 
 bool BatchStream::next(Batch& batch) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (to_deliver_ >= batches_) return false;
+  const auto start = std::chrono::steady_clock::now();
   changed_.wait(lock, [&] { return ready_.count(to_deliver_) != 0; });
+  waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   Ready ready = std::move(ready_.at(to_deliver_));
   ready_.erase(to_deliver_);
   to_deliver_ += stride();

@@ -1,5 +1,6 @@
 #include "onetap/train/sensitivity.h"
 
+#include "onetap/train/device_batches.h"
 #include "onetap/train/score_sums.h"
 
 namespace onetap {
@@ -12,11 +13,11 @@ std::optional<Sensitivity> measure_sensitivity(nn::GraphModule& module, const Da
   ScoreSums soft, hard;
   std::vector<ScoreSums> alone(sal_layers.size());
   int64_t images = 0;
-  BatchStream stream(test, options.stream);
+  DeviceBatches batches(test, options.stream, options.device);
   Batch batch;
-  while (stream.next(batch)) {
-    const auto x = batch.images.to(options.device).contiguous(torch::MemoryFormat::ChannelsLast);
-    const auto labels = batch.labels.to(options.device);
+  while (batches.next(batch)) {
+    const auto& x = batch.images;
+    const auto& labels = batch.labels;
     soft.add(module->forward(x), labels);
     {
       const nn::ModeGuard guard(module, nn::AttentionMode::kHard);

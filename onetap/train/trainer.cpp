@@ -8,6 +8,7 @@
 #include "onetap/recipe/schedule.h"
 #include "onetap/train/attention_record.h"
 #include "onetap/train/checkpoint.h"
+#include "onetap/train/device_batches.h"
 #include "onetap/train/engine_choice.h"
 #include "onetap/train/evaluate.h"
 #include "onetap/train/loader.h"
@@ -148,13 +149,7 @@ class Trainer {
   int64_t epoch() const { return state_.step / schedule_.steps_per_epoch(); }
 
   StreamOptions stream_options(bool train) const {
-    StreamOptions options;
-    options.view = view_;
-    options.batch_size = recipe_.batch_size;
-    options.workers = recipe_.workers;
-    options.train = train;
-    options.augment = recipe_augment(recipe_);
-    options.seed = recipe_.seed;
+    StreamOptions options = recipe_stream(recipe_, view_, train);
     options.part = share_.part();
     return options;
   }
@@ -173,14 +168,16 @@ class Trainer {
     state_.epoch_logged = false;
     epoch_started_ = Clock::now();
     epoch_images_ = 0;
+    epoch_waited_ = 0;
     module_->train();
     return engine_ != nullptr ? run_fused(first) : run_plain(options);
   }
 
   bool run_plain(const StreamOptions& options) {
-    BatchStream stream(*source_.train, options);
+    DeviceBatches batches(*source_.train, options, device_);
     Batch batch;
-    while (stream.next(batch)) {
+    while (batches.next(batch)) {
+      epoch_waited_ = batches.waited();
       step(batch);
       const bool at_end = state_.step % schedule_.steps_per_epoch() == 0;
       if (at_end) break;
@@ -193,9 +190,7 @@ class Trainer {
   void step(const Batch& batch) {
     const double lr = schedule_.learning_rate(state_.step);
     module_->set_temperature(schedule_.temperature(state_.step));
-    const auto images = batch.images.to(device_).contiguous(torch::MemoryFormat::ChannelsLast);
-    const auto labels = batch.labels.to(device_);
-    const int64_t count = labels.size(0), step_images = images_of_step();
+    const int64_t count = batch.labels.size(0), step_images = images_of_step();
     StepTotals totals;
     totals.stop = stop_;
     sgd_.zero_grad();
@@ -203,8 +198,8 @@ class Trainer {
       const Portion portion = portion_of(count, part, recipe_.accumulate);
       if (portion.count == 0) continue;
       if (part + 1 == recipe_.accumulate) share_.expect_gradients();
-      add_gradients(images.narrow(0, portion.first, portion.count), labels.narrow(0, portion.first, portion.count),
-                    step_images, totals);
+      add_gradients(batch.images.narrow(0, portion.first, portion.count),
+                    batch.labels.narrow(0, portion.first, portion.count), step_images, totals);
     }
     share_.sum_gradients();
     totals = share_.total(totals);
@@ -259,6 +254,7 @@ class Trainer {
       const auto portion_started = Clock::now();
       engine_->run(steps, [this](int64_t step) { average_.update(step); });
       const fused::Sums sums = engine_->sums();
+      epoch_waited_ = engine_->waited();
       check_loss(sums.loss, state_.step + steps);
       const double taken = std::max(1e-6, seconds_since(portion_started));
       portion = share_.agree(std::clamp<int64_t>(
@@ -297,6 +293,7 @@ class Trainer {
     report.lr = lr;
     report.temperature = schedule_.temperature(state_.step);
     report.img_per_s = images_per_second();
+    report.data_wait = data_wait();
     // From all time spent in this sitting, tests included.
     const auto steps_done = static_cast<double>(state_.step - started_step_);
     report.eta_s = seconds_since(started_) / steps_done * static_cast<double>(report.total_steps - state_.step);
@@ -304,6 +301,9 @@ class Trainer {
   }
 
   double images_per_second() const { return static_cast<double>(epoch_images_) / seconds_since(epoch_started_); }
+
+  // The share of the epoch that went by without a batch to work on.
+  double data_wait() const { return std::min(1.0, epoch_waited_ / std::max(1e-9, seconds_since(epoch_started_))); }
 
   // Test, metrics, checkpoint; false if asked to stop during the test.
   bool finish_epoch() {
@@ -315,6 +315,7 @@ class Trainer {
     report.train.loss = state_.loss_sum / static_cast<double>(state_.seen);
     report.train.acc_soft = static_cast<double>(state_.right) / static_cast<double>(state_.seen);
     report.train.img_per_s = epoch_images_ > 0 ? images_per_second() : 0;
+    report.train.data_wait = epoch_images_ > 0 ? data_wait() : 0;
 
     const bool test_now = done % recipe_.eval_every == 0 || done == recipe_.epochs;
     if (test_now) {
@@ -376,7 +377,8 @@ class Trainer {
                                                            {"accuracy/train", report.train.acc_soft},
                                                            {"schedule/learning_rate", report.train.lr},
                                                            {"schedule/temperature", report.train.temperature},
-                                                           {"speed/images_per_second", report.train.img_per_s}};
+                                                           {"speed/images_per_second", report.train.img_per_s},
+                                                           {"speed/data_wait", *report.train.data_wait}};
     if (tested) {
       metrics_->write(report.test.json());
       log_attention();
@@ -447,6 +449,7 @@ class Trainer {
   int64_t started_step_ = 0;
   int64_t saved_step_ = -1;   // of the last checkpoint of this sitting
   int64_t epoch_images_ = 0;  // of the present epoch, in this sitting
+  double epoch_waited_ = 0;   // seconds, likewise
 };
 
 }  // namespace

@@ -24,6 +24,7 @@ struct StepReport {
   double lr = 0;
   double temperature = 0;
   double img_per_s = 0;
+  double data_wait = 0;  // share of the epoch so far that went by without data to work on
   double eta_s = 0;
 };
 

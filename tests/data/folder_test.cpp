@@ -1,8 +1,12 @@
 #include "onetap/data/folder.h"
 
 #include "onetap/data/image_codec.h"
+#include "onetap/data/read_view.h"
 #include "tests/support/images.h"
 #include "tests/support/support.h"
+
+#include <algorithm>
+#include <cmath>
 
 namespace fs = std::filesystem;
 
@@ -55,6 +59,10 @@ TEST(ImageCodec, GreyAndAlphaBecomeColour) {
   EXPECT_NEAR(image.pixels[0], 255, 2);
 }
 
+EighthsNeeded always(int eighths) {
+  return [eighths](int64_t, int64_t) { return eighths; };
+}
+
 TEST(ImageCodec, RefusesDamagedFiles) {
   Image image;
   const auto refused = [&](const std::string& bytes, const std::string& why) {
@@ -67,12 +75,112 @@ TEST(ImageCodec, RefusesDamagedFiles) {
   refused(png.substr(0, png.size() / 2), "expected a PNG image");
   refused(jpeg.substr(0, 20), "expected a JPEG image");
   refused(jpeg.substr(0, jpeg.size() - 40), "damaged pixels");
+  for (const int eighths : {1, 2, 4}) {
+    const auto reduced = [&](const std::string& bytes) { decode_image(bytes, "x.img", image, always(eighths)); };
+    expect_error(ErrorKind::kData, "expected a JPEG image", [&] { reduced(jpeg.substr(0, 20)); });
+    expect_error(ErrorKind::kData, "damaged pixels", [&] { reduced(jpeg.substr(0, jpeg.size() - 40)); });
+  }
   // A header that claims 65280 x 65280 pixels is refused before memory is taken.
   std::string huge = jpeg;
   const size_t frame = huge.find("\xFF\xC0");
   ASSERT_NE(frame, std::string::npos);
   huge.replace(frame + 5, 4, std::string("\xFF\0\xFF\0", 4));
   refused(huge, "at most");
+}
+
+// Something like a photograph: waves, edges and a little noise.
+std::vector<uint8_t> scene(int width, int height) {
+  std::vector<uint8_t> rgb;
+  Random random(5, Purpose::kTest);
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      for (int c = 0; c < 3; ++c) {
+        const double wave = 50 * std::sin(0.02 * (c + 1) * x + 0.03 * y), edge = (x / 70 + y / 50) % 3 == c ? 40 : 0;
+        rgb.push_back(static_cast<uint8_t>(110 + wave + edge + random.uniform(-8, 8)));
+      }
+    }
+  }
+  return rgb;
+}
+
+double psnr(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += std::pow(static_cast<double>(a[i]) - b[i], 2);
+  return 10 * std::log10(255.0 * 255.0 * static_cast<double>(a.size()) / std::max(sum, 1e-9));
+}
+
+TEST(ImageCodec, ReducedJpegsShowWhatWholeOnesDo) {
+  View view;
+  view.size = 48;
+  view.normalisation = {{0, 0, 0}, {1.0f / 255, 1.0f / 255, 1.0f / 255}};  // values come out as they are
+  for (const int subsampling : {TJSAMP_444, TJSAMP_420}) {
+    const std::string jpeg = jpeg_bytes(scene(437, 391), 437, 391, TJPF_RGB, subsampling);
+    Image whole, few;
+    decode_image(jpeg, "whole", whole);
+    EXPECT_EQ(whole.eighths, 8);
+    std::vector<float> expected(static_cast<size_t>(view.floats())), got(expected.size());
+    Crop crop;
+    crop.box = {3, 20, 386, 401};
+    crop.flip = true;
+    crop_view(whole, view, crop, expected.data());
+    for (const int eighths : {1, 2, 3, 4, 8}) {
+      decode_image(jpeg, "few", few, always(eighths));
+      EXPECT_EQ(few.eighths, eighths);
+      EXPECT_EQ(few.width, (437 * eighths + 7) / 8);
+      EXPECT_EQ(few.height, (391 * eighths + 7) / 8);
+      crop_view(few, view, reduced(crop, eighths), got.data());
+      EXPECT_GT(psnr(got, expected), 30) << eighths << " eighths, subsampling " << subsampling;
+    }
+    // The bound sees a crop that is a pixel off.
+    Crop beside = reduced(crop, 1);
+    decode_image(jpeg, "few", few, always(1));
+    beside.box.left += 1;
+    crop_view(few, view, beside, got.data());
+    EXPECT_LT(psnr(got, expected), 27);
+  }
+}
+
+TEST(ImageCodec, ReadsNoMoreThanAViewNeeds) {
+  const TempDir dir;
+  for (const char* split : {"train", "val"}) {
+    write_text(dir / split / "a" / "x.jpg", jpeg_bytes(scene(400, 300), 400, 300));
+    write_text(dir / split / "b" / "x.png", png_bytes(scene(400, 300), 400, 300));
+  }
+  const DataSource source = open_folder(dir.path());
+  const auto read = [&](int64_t index, int64_t size, const Box& box, Image& image) {
+    View view;
+    view.size = size;
+    return read_for_view(
+        *source.train, index, view,
+        [&](int64_t height, int64_t width) {
+          EXPECT_EQ(height, 300);
+          EXPECT_EQ(width, 400);
+          return Crop{box, false, true, {}};
+        },
+        image);
+  };
+  Image image;
+  struct Expected {
+    int64_t size;
+    Box box;
+    int eighths;
+  };
+  for (const Expected& e : {Expected{224, {0, 0, 300, 400}, 8},
+                            {150, {0, 0, 300, 400}, 4},
+                            {151, {0, 0, 300, 400}, 8},
+                            {75, {0, 0, 300, 400}, 2},
+                            {32, {40, 8, 256, 300}, 1},
+                            {32, {40, 8, 255, 300}, 2}}) {
+    const Crop crop = read(0, e.size, e.box, image);
+    EXPECT_EQ(image.eighths, e.eighths) << e.size;
+    EXPECT_EQ(image.width, 400 * e.eighths / 8);
+    EXPECT_DOUBLE_EQ(crop.box.left, e.box.left * e.eighths / 8);
+    EXPECT_TRUE(e.eighths == 8 || std::min(crop.box.height, crop.box.width) >= static_cast<double>(e.size));
+  }
+  const Crop crop = read(1, 32, {0, 0, 300, 400}, image);  // a PNG comes whole
+  EXPECT_EQ(image.eighths, 8);
+  EXPECT_EQ(image.width, 400);
+  EXPECT_EQ(crop.box.width, 400);
 }
 
 void write_images(const fs::path& root) {

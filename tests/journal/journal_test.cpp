@@ -41,6 +41,9 @@ TEST(Metrics, LinesRoundTripExactly) {
   train.acc_hard.reset();
   EXPECT_NE(train.json().find("\"acc_hard\":null"), std::string::npos);
   EXPECT_FALSE(MetricLine::parse(train.json(), "test").acc_hard.has_value());
+  EXPECT_FALSE(MetricLine::parse(train.json(), "test").data_wait.has_value()) << "as in files of before";
+  train.data_wait = 0.375;
+  EXPECT_EQ(MetricLine::parse(train.json(), "test").data_wait, 0.375);
 }
 
 TEST(RunFiles, FinishedOnceTheLastTestIsInACheckpoint) {

@@ -243,7 +243,7 @@ constexpr int64_t kImages = 11;
 
 Batch test_batch() {
   auto generator = at::detail::createCPUGenerator(5);
-  return {torch::randn({kImages, 3, 8, 8}, generator), torch::randint(0, 4, {kImages}, generator, torch::kInt64)};
+  return {torch::randn({kImages, 3, 8, 8}, generator), torch::randint(0, 4, {kImages}, generator, torch::kInt64), {}};
 }
 
 torch::Tensor loss_of(nn::GraphModule& module, const Batch& batch) {
@@ -251,7 +251,8 @@ torch::Tensor loss_of(nn::GraphModule& module, const Batch& batch) {
 }
 
 Batch slice(const Batch& batch, Portion portion) {
-  return {batch.images.narrow(0, portion.first, portion.count), batch.labels.narrow(0, portion.first, portion.count)};
+  return {
+      batch.images.narrow(0, portion.first, portion.count), batch.labels.narrow(0, portion.first, portion.count), {}};
 }
 
 enum class Norm { kNone, kSynchronised, kPerRank };

@@ -61,6 +61,7 @@ def metrics(run):
         lines = [json.loads(line) for line in file]
     for line in lines:
         del line["img_per_s"], line["wall_s"]
+        line.pop("data_wait", None)
     return lines
 
 

@@ -11,7 +11,7 @@ class Help(CommandTest):
     def test_every_verb_explains_itself_with_examples(self):
         top = self.succeeds("--help")
         for verb in (["train"], ["sweep"], ["launch"], ["eval"], ["data"], ["data", "fetch"], ["data", "check"], ["nets"], ["count"],
-                     ["freeze"], ["sensitivity"], ["run"], ["bench"], ["export"], ["heatmap"], ["report"],
+                     ["freeze"], ["sensitivity"], ["run"], ["bench"], ["bench", "data"], ["export"], ["heatmap"], ["report"],
                      ["completion"]):
             self.assertIn(verb[0], top.stdout)
             result = self.succeeds(*verb, "--help")
@@ -30,6 +30,18 @@ class Help(CommandTest):
         self.refused(2, "--widht", "nets", "resnet20", "--widht", "3")
         self.refused(2, "NAME is required", "data", "fetch")
         self.refused(2, "SHELL", "completion", "tcsh")
+
+
+class BenchData(CommandTest):
+    def test_images_a_second_by_workers(self):
+        arguments = ["bench", "data", "--data", "shapes:train=50,test=10", "--image-size", 32, "--seconds", 0.05]
+        result = json.loads(self.succeeds(*arguments, "--workers", "1,2", "--json").stdout)
+        self.assertEqual([row["workers"] for row in result["by_workers"]], [1, 2])
+        for row in result["by_workers"]:
+            for way in ("whole", "reduced", "bytes"):
+                self.assertGreater(row[way + "_img_per_s"], 0)
+        self.assertIn("times whole", self.succeeds(*arguments).stdout)
+        self.refused(2, "--data is required", "bench", "data")
 
 
 class Nets(CommandTest):

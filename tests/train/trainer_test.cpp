@@ -71,6 +71,7 @@ std::string timeless_metrics(const fs::path& root) {
   std::string text;
   for (MetricLine line : read_metrics(RunFiles(root).metrics())) {
     line.img_per_s = line.wall_s = 0;
+    line.data_wait.reset();
     text += line.json() + '\n';
   }
   return text;

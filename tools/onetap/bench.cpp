@@ -373,10 +373,12 @@ void add_bench(CLI::App& app, Action& action) {
       "  onetap bench resnet20 --width 80 --method sal --share 4 --against dense\n"
       "  onetap bench sal.tap dense.tap --against onnxruntime --json\n"
       "  onetap bench train --help                     what a training step costs\n"
+      "  onetap bench data --help                      how fast training images come\n"
       "\nAll of them take turns of some milliseconds in one run, so that a busy machine is busy for all; times are\n"
       "medians. GFLOP/s counts two for each multiplication that the contestant does: kept taps for onetap, every tap\n"
       "for the others. 'of peak' compares with multiply-adds in registers, measured in the same run.");
   add_bench_train(*verb, action);
+  add_bench_data(*verb, action);
   verb->callback([options, verb, &action] {
     if (!verb->get_subcommands().empty()) return;
     if (options->network.name.empty()) throw CLI::RequiredError("NETWORK");

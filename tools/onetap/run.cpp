@@ -3,7 +3,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
-#include "onetap/data/image_codec.h"
+#include "onetap/data/read_view.h"
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/verbs.h"
@@ -81,8 +81,7 @@ class Worker {
 
   Answer answer(const std::string& name, size_t top) {
     try {
-      decode_image(read_image(name), name, image_);
-      test_view(image_, view_, pixels_.data());
+      decode_test_view(read_image(name), name, view_, image_, pixels_.data());
       session_.run(pixels_.data(), 1, outputs_.data());
       return {best_guesses(session_.model(), outputs_, top), ""};
     } catch (const std::exception& problem) {

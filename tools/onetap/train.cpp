@@ -67,20 +67,26 @@ Provenance make_provenance() {
           {"started", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))}};
 }
 
+// Where more workers may help.
+std::string wait_text(double share) {
+  constexpr double kWorthSaying = 0.05;
+  return share < kWorthSaying ? "" : fmt::format(" ({:.0f} % waiting for data)", 100 * share);
+}
+
 std::string step_text(const StepReport& r) {
-  return fmt::format("epoch {}/{}  step {}/{}  loss {:.3f}  acc {}  lr {:.3g}  T {:.3g}  {:.0f} img/s  ETA {}", r.epoch,
-                     r.epochs, r.step_in_epoch, r.steps_per_epoch, r.loss, percent_text(r.accuracy), r.lr,
-                     r.temperature, r.img_per_s, duration_text(r.eta_s));
+  return fmt::format("epoch {}/{}  step {}/{}  loss {:.3f}  acc {}  lr {:.3g}  T {:.3g}  {:.0f} img/s{}  ETA {}",
+                     r.epoch, r.epochs, r.step_in_epoch, r.steps_per_epoch, r.loss, percent_text(r.accuracy), r.lr,
+                     r.temperature, r.img_per_s, wait_text(r.data_wait), duration_text(r.eta_s));
 }
 
 std::string epoch_text(const EpochReport& r, bool has_sal) {
   const std::string test = has_sal ? fmt::format("test soft {} hard {}", percent_text(r.test.acc_soft),
                                                  percent_text(r.test.acc_hard.value_or(0)))
                                    : fmt::format("test {}", percent_text(r.test.acc_soft));
-  return fmt::format("epoch {}/{}  loss {:.4f}  train {}  {}  lr {:.3g}{}  {:.0f} img/s  {}", r.epoch, r.epochs,
+  return fmt::format("epoch {}/{}  loss {:.4f}  train {}  {}  lr {:.3g}{}  {:.0f} img/s{}  {}", r.epoch, r.epochs,
                      r.train.loss, percent_text(r.train.acc_soft), test, r.train.lr,
                      has_sal ? fmt::format("  T {:.3g}", r.train.temperature) : "", r.train.img_per_s,
-                     duration_text(r.test.wall_s));
+                     wait_text(r.train.data_wait.value_or(0)), duration_text(r.test.wall_s));
 }
 
 TrainEvents console_events(bool has_sal) {
@@ -110,6 +116,9 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
   if (options.json) {
     nlohmann::json object = parse_json(last->json());
     object["run"] = files.root.string();
+    for (const MetricLine& line : lines) {
+      if (line.data_wait) object["data_wait"] = *line.data_wait;  // of the last epoch
+    }
     std::cout << json_text(object) << '\n';
   } else if (has_sal) {
     std::cout << fmt::format("{}: soft {}, hard {}\n", files.root.string(), percent_text(last->acc_soft),

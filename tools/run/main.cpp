@@ -5,7 +5,7 @@
 #include "onetap/base/file.h"
 #include "onetap/base/text.h"
 #include "onetap/base/version.h"
-#include "onetap/data/image_codec.h"
+#include "onetap/data/read_view.h"
 #include "tools/onetap/classify.h"
 
 #include <cstdio>
@@ -104,13 +104,12 @@ int run(const Arguments& arguments) {
   for (size_t i = 1; i < arguments.files.size(); ++i) {
     const std::string& name = arguments.files[i];
     try {
-      decode_image(name == "-" ? read_input() : read_file(name, kMaxImageFile), name, image);
+      decode_test_view(name == "-" ? read_input() : read_file(name, kMaxImageFile), name, view, image, pixels.data());
     } catch (const Error& problem) {
       report(problem.what());
       code = Error(ErrorKind::kData, "").exit_code();
       continue;
     }
-    test_view(image, view, pixels.data());
     session.run(pixels.data(), 1, outputs.data());
     std::printf("%s:", name.c_str());
     for (const Guess& guess : best_guesses(*model, outputs, static_cast<size_t>(arguments.top))) {
