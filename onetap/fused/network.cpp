@@ -14,15 +14,25 @@ std::vector<int64_t> pair(const Extent2& extent) {
   return {extent.h, extent.w};
 }
 
+bool needs_channels_first(const torch::Tensor& x, const torch::Tensor& weight, const Node& node) {
+  return onetap::needs_channels_first(x, weight, node.stride.h > 1 || node.stride.w > 1);
+}
+
 torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& weight, const Node& node) {
+  if (needs_channels_first(x, weight, node)) {
+    return at::convolution(x.contiguous(), weight.contiguous(), {}, pair(node.stride), pair(node.padding),
+                           pair(node.dilation), false, {0, 0}, 1);
+  }
   return at::convolution(x, weight, {}, pair(node.stride), pair(node.padding), pair(node.dilation), false, {0, 0}, 1);
 }
 
-// Gradients of the input, if wanted, and of the weights.
 enum class Gradient { kInput, kWeight };
 
 torch::Tensor convolution_gradient(Gradient of, const torch::Tensor& dy, const torch::Tensor& x,
                                    const torch::Tensor& weight, const Node& node) {
+  if (needs_channels_first(x, weight, node) && !(x.is_contiguous() && dy.is_contiguous() && weight.is_contiguous())) {
+    return convolution_gradient(of, dy.contiguous(), x.contiguous(), weight.contiguous(), node);
+  }
   const bool of_input = of == Gradient::kInput;
   const auto result =
       at::convolution_backward(dy, x, weight, at::OptionalIntArrayRef(), pair(node.stride), pair(node.padding),

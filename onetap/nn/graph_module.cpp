@@ -124,7 +124,11 @@ void GraphModuleImpl::add_conv(const Node& node, Step& step, WeightInit init) {
         .bias(node.bias);
     auto conv = place(node.name, torch::nn::Conv2d(options));
     weight = conv->weight;
-    step.run = [conv](const Values& values) mutable { return conv->forward(values[0]); };
+    const bool strided = node.stride.h > 1 || node.stride.w > 1;
+    step.run = [conv, strided](const Values& values) mutable {
+      const torch::Tensor& x = values[0];
+      return conv->forward(needs_channels_first(x, conv->weight, strided) ? x.contiguous() : x);
+    };
   }
   if (init == WeightInit::kFanOut) {
     torch::nn::init::kaiming_normal_(weight, 0.0, torch::kFanOut, torch::kReLU);

@@ -101,8 +101,10 @@ const std::vector<RecipeField>& recipe_fields() {
                             "CPU threads; 0 means all that this process may use. Bit-identical results need the "
                             "same number",
                             &R::threads, 0, 1024)),
-      free_on_resume(number("workers", kRun, "threads that prepare batches; the result does not depend on it",
-                            &R::workers, 1, 256)),
+      free_on_resume(number("workers", kRun,
+                            "threads that prepare batches; 0 means one, or all CPUs for image folders on a GPU. The "
+                            "result does not depend on it",
+                            &R::workers, 0, 256)),
       free_on_resume(text("device", kRun, "auto, cpu, cuda or cuda:N", &R::device)),
       free_on_resume(
           text("precision", kRun,

@@ -66,7 +66,7 @@ struct Recipe {
   // Run.
   uint64_t seed = 0;
   int64_t threads = 0;
-  int64_t workers = 1;
+  int64_t workers = 0;
   std::string device = "auto";
   std::string precision = "auto";
   std::string engine = "auto";

@@ -20,7 +20,13 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes
   }
   if (recipe.augment == "auto") recipe.augment = source.image_size > 0 ? "crop" : "resized-crop";
   if (!recipe.lr_every) recipe.lr_every = std::max<int64_t>(1, (recipe.epochs + 2) / 3);
-  if (recipe.threads == 0) recipe.threads = std::max<int64_t>(1, available_cpus() / processes);
+  const int64_t cpus = std::max<int64_t>(1, available_cpus() / processes);
+  if (recipe.threads == 0) recipe.threads = cpus;
+  if (recipe.workers == 0) {
+    // Decoding must keep up with a GPU; on a CPU it would take time from the steps.
+    const bool decodes_for_gpu = source.image_size == 0 && parse_device(recipe.device).is_cuda();
+    recipe.workers = decodes_for_gpu ? std::min<int64_t>(cpus, 256) : 1;
+  }
   return recipe;
 }
 

@@ -1,8 +1,7 @@
 #include "onetap/train/trainer.h"
 
 #include "onetap/base/fail.h"
-#include "onetap/journal/event_file.h"
-#include "onetap/journal/line_file.h"
+#include "onetap/journal/run_journal.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/ranks/sync_norm.h"
 #include "onetap/recipe/schedule.h"
@@ -67,9 +66,7 @@ class Trainer {
     engine_ = choose_engine(recipe_, graph_, source_, schedule_, module_, sgd_, events_.on_notice, ranks);
     if (engine_ == nullptr) share_.watch_gradients(module_);
     if (files_ == nullptr) return;
-    metrics_ = std::make_unique<LineFile>(files_->metrics(), state_.metrics_bytes);
-    attention_ = std::make_unique<LineFile>(files_->attention(), state_.attention_bytes);
-    if (!finished()) tensorboard_ = std::make_unique<EventFile>(files_->root, state_.step);
+    journal_.emplace(*files_, state_);
   }
 
   TrainOutcome run() try {
@@ -367,41 +364,29 @@ class Trainer {
   double wall() const { return started_wall_ + seconds_since(started_); }
 
   void log(const EpochReport& report, bool tested) {
-    if (files_ == nullptr) return;
-    metrics_->write(report.train.json());
-    std::vector<std::pair<std::string, double>> scalars = {{"loss/train", report.train.loss},
-                                                           {"accuracy/train", report.train.acc_soft},
-                                                           {"schedule/learning_rate", report.train.lr},
-                                                           {"schedule/temperature", report.train.temperature},
-                                                           {"speed/images_per_second", report.train.img_per_s},
-                                                           {"speed/data_wait", *report.train.data_wait}};
+    if (!journal_) return;
+    RunJournal::Epoch epoch;
+    epoch.train = report.train;
     if (tested) {
-      metrics_->write(report.test.json());
-      log_attention();
-      scalars.insert(scalars.end(), {{"loss/test", report.test.loss},
-                                     {"accuracy/test_soft", report.test.acc_soft},
-                                     {"accuracy/test_hard", *report.test.acc_hard}});
+      epoch.test = report.test;
+      epoch.attention = attention_line();
     }
-    tensorboard_->write_scalars(state_.step, scalars);
+    journal_->write(epoch);
   }
 
-  void log_attention() {
-    if (module_->sal_layers().empty()) return;
+  std::optional<AttentionLine> attention_line() {
+    if (module_->sal_layers().empty()) return std::nullopt;
     const WeightAverage::Scope averaged(average_);
     AttentionLine line = taps_.take(module_);
     line.step = state_.step;
     line.epoch = state_.step / schedule_.steps_per_epoch();
     line.temperature = schedule_.temperature(state_.step);
-    attention_->write(line.json());
+    return line;
   }
 
   void save() {
-    if (files_ == nullptr) return;
-    // Metrics reach the disk before the checkpoint that counts on them.
-    metrics_->sync();
-    attention_->sync();
-    state_.metrics_bytes = metrics_->bytes();
-    state_.attention_bytes = attention_->bytes();
+    if (!journal_) return;
+    journal_->sync(state_);  // before the checkpoint that counts on it
     state_.wall_s = wall();
     state_.temperature = schedule_.temperature(state_.step);
     try {
@@ -435,10 +420,8 @@ class Trainer {
   RunState state_;
   bool stopping_ = false;  // all ranks know that one was told to stop
   fs::path last_checkpoint_;
-  std::unique_ptr<LineFile> metrics_;
-  std::unique_ptr<LineFile> attention_;
+  std::optional<RunJournal> journal_;  // rank 0's
   AttentionRecord taps_;
-  std::unique_ptr<EventFile> tensorboard_;
 
   Clock::time_point started_, epoch_started_;
   double started_wall_ = 0;

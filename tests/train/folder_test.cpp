@@ -10,6 +10,7 @@
 #include "onetap/train/trainer.h"
 #include "tests/support/images.h"
 #include "tests/support/support.h"
+#include "tests/train/training.h"
 
 #include <cmath>
 
@@ -128,32 +129,12 @@ Recipe stripe_recipe(const fs::path& data, const char* engine) {
   return recipe;
 }
 
-// Starts or goes on; stops by itself after so many reports of steps (0: never).
-void train_stripes(const fs::path& root, Recipe recipe, int64_t stop_after = 0) {
-  const DataSource source = open_data(recipe.data);
-  std::optional<RunDirectory> run;
-  if (RunFiles(root).holds_run()) {
-    run.emplace(RunDirectory::resume(root));
-    recipe = run->files().read_config();
-  } else {
-    recipe = resolve_recipe(recipe, source);
-    EXPECT_EQ(recipe.augment, "resized-crop");
-    run.emplace(RunDirectory::create(root, recipe, recipe_network(recipe, 2, 16), {{"onetap", "test"}}));
-  }
-  std::atomic<bool> stop{false};
-  TrainEvents events;
-  events.on_step = [&](const StepReport&) {
-    if (--stop_after == 0) stop = true;
-  };
-  train(*run, recipe, source, events, stop);
-}
-
 TEST(FolderTraining, FusedStepsFromAStreamAreThePlainOnes) {
   if (testing::kThreadSanitizer) GTEST_SKIP() << "skipped: its threads are tested above";
   const TempDir dir;
   write_stripes(dir / "data", 36, 13);
-  train_stripes(dir / "plain", stripe_recipe(dir / "data", "plain"));
-  train_stripes(dir / "fused", stripe_recipe(dir / "data", "fused"));
+  testing::train_in(dir / "plain", stripe_recipe(dir / "data", "plain"));
+  testing::train_in(dir / "fused", stripe_recipe(dir / "data", "fused"));
   const auto plain = read_metrics(RunFiles(dir / "plain").metrics());
   const auto fused = read_metrics(RunFiles(dir / "fused").metrics());
   ASSERT_EQ(plain.size(), 4u);
@@ -174,13 +155,13 @@ TEST(FolderTraining, AGpuStepsAsACpuDoes) {
   if (!torch::cuda::is_available() || fused::cuda_ops() == nullptr) GTEST_SKIP() << "skipped: no GPU";
   const TempDir dir;
   write_stripes(dir / "data", 36, 13);
-  train_stripes(dir / "cpu", stripe_recipe(dir / "data", "plain"));
+  testing::train_in(dir / "cpu", stripe_recipe(dir / "data", "plain"));
   const auto expected = read_metrics(RunFiles(dir / "cpu").metrics());
   for (const char* engine : {"plain", "fused"}) {
     Recipe recipe = stripe_recipe(dir / "data", engine);
     recipe.device = "cuda";
     recipe.precision = "fp32";
-    train_stripes(dir / engine, recipe);
+    testing::train_in(dir / engine, recipe);
     const auto got = read_metrics(RunFiles(dir / engine).metrics());
     ASSERT_EQ(got.size(), expected.size());
     for (size_t i = 0; i < got.size(); ++i) {
@@ -194,16 +175,11 @@ TEST(FolderTraining, ResumedInsideAnEpochIsBitIdentical) {
   const TempDir dir;
   write_stripes(dir / "data", 36, 13);
   const Recipe recipe = stripe_recipe(dir / "data", "fused");
-  train_stripes(dir / "whole", recipe);
-  for (const int64_t reports : {1, 2, 1}) train_stripes(dir / "parts", recipe, reports);
-  train_stripes(dir / "parts", recipe);
-  const auto weights = [](const fs::path& root) {
-    const Checkpoint last = CheckpointFolder(RunFiles(root).checkpoints()).find("last");
-    EXPECT_EQ(last.state.step, 10);
-    return testing::read_text(last.path / "model.safetensors") +
-           testing::read_text(last.path / "optimizer.safetensors");
-  };
-  EXPECT_TRUE(weights(dir / "whole") == weights(dir / "parts"));
+  testing::train_in(dir / "whole", recipe);
+  for (const int64_t reports : {1, 2, 1}) testing::train_in(dir / "parts", recipe, reports);
+  testing::train_in(dir / "parts", recipe);
+  EXPECT_EQ(CheckpointFolder(RunFiles(dir / "parts").checkpoints()).find("last").state.step, 10);
+  EXPECT_TRUE(testing::final_weights(dir / "whole") == testing::final_weights(dir / "parts"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "onetap/train/evaluate.h"
 #include "onetap/train/resolve.h"
 #include "tests/support/support.h"
+#include "tests/train/training.h"
 
 #include <nlohmann/json.hpp>
 
@@ -20,8 +21,12 @@ namespace onetap {
 namespace {
 
 using testing::expect_error;
+using testing::final_weights;
+using testing::Outcome;
 using testing::read_text;
 using testing::TempDir;
+using testing::timeless_metrics;
+using testing::train_in;
 
 const char* const kData = "shapes:train=96,test=40";
 
@@ -36,52 +41,6 @@ Recipe small_recipe() {
   recipe.threads = 1;
   recipe.device = "cpu";  // a GPU adds in an order of its own, so nothing there is bit-identical
   return recipe;
-}
-
-struct Outcome {
-  TrainOutcome result = TrainOutcome::kFinished;
-  std::vector<std::string> notices;
-};
-
-// Starts or resumes; stops by itself after `stop_after` steps of this sitting (0: never).
-Outcome train_in(const fs::path& root, Recipe recipe, int64_t stop_after = 0) {
-  const DataSource source = open_data(recipe.data);
-  std::optional<RunDirectory> run;
-  if (RunFiles(root).holds_run()) {
-    run.emplace(RunDirectory::resume(root));
-    recipe = run->files().read_config();
-  } else {
-    recipe = resolve_recipe(recipe, source);
-    run.emplace(RunDirectory::create(root, recipe, recipe_network(recipe, 10, 32), {{"onetap", "test"}}));
-  }
-  std::atomic<bool> stop{false};
-  Outcome outcome;
-  int64_t steps = 0;
-  TrainEvents events;
-  events.on_step = [&](const StepReport&) {
-    if (++steps == stop_after) stop = true;
-  };
-  events.on_notice = [&](const std::string& text) { outcome.notices.push_back(text); };
-  outcome.result = train(*run, recipe, source, events, stop);
-  return outcome;
-}
-
-// metrics.jsonl without what depends on the clock.
-std::string timeless_metrics(const fs::path& root) {
-  std::string text;
-  for (MetricLine line : read_metrics(RunFiles(root).metrics())) {
-    line.img_per_s = line.wall_s = 0;
-    line.data_wait.reset();
-    text += line.json() + '\n';
-  }
-  return text;
-}
-
-std::string final_weights(const fs::path& root) {
-  const Checkpoint last = CheckpointFolder(RunFiles(root).checkpoints()).find("last");
-  const fs::path own = last.path / "training.safetensors";  // beside an average
-  return read_text(last.path / "model.safetensors") + read_text(last.path / "optimizer.safetensors") +
-         (fs::exists(own) ? read_text(own) : "");
 }
 
 TEST(Trainer, WritesWhatARunDirectoryHolds) {
@@ -242,6 +201,21 @@ TEST(Trainer, TheAverageIsWhatIsTestedAndKept) {
   EXPECT_EQ(result->hard.accuracy, *logged.acc_hard);
   EXPECT_NEAR(result->soft.loss, logged.loss, 1e-5);
   EXPECT_FALSE(read_text(last.path / "model.safetensors") == read_text(last.path / "training.safetensors"));
+}
+
+// LibTorch 1.13 ended such runs: a narrow shortcut with a stride, several threads, an odd batch.
+TEST(Trainer, NarrowShortcutsOnSeveralThreads) {
+  if (testing::kThreadSanitizer) GTEST_SKIP() << "skipped: LibTorch's own threads";
+  const TempDir dir;
+  for (const char* engine : {"plain", "fused"}) {
+    Recipe recipe = small_recipe();
+    recipe.data = "shapes:train=30,test=8";
+    recipe.epochs = 2;
+    recipe.batch_size = 15;
+    recipe.threads = 2;
+    recipe.engine = engine;
+    EXPECT_EQ(train_in(dir / engine, recipe).result, TrainOutcome::kFinished);
+  }
 }
 
 TEST(Trainer, SeedsDiffer) {

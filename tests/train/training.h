@@ -1,0 +1,61 @@
+// Trainings of tests, and what is left of them.
+#pragma once
+
+#include "onetap/data/source.h"
+#include "onetap/journal/metrics.h"
+#include "onetap/train/checkpoint.h"
+#include "onetap/train/resolve.h"
+#include "onetap/train/trainer.h"
+#include "tests/support/support.h"
+
+namespace onetap::testing {
+
+struct Outcome {
+  TrainOutcome result = TrainOutcome::kFinished;
+  std::vector<std::string> notices;
+};
+
+// Starts or resumes; stops by itself after `stop_after` steps of this sitting (0: never).
+inline Outcome train_in(const std::filesystem::path& root, Recipe recipe, int64_t stop_after = 0) {
+  const DataSource source = open_data(recipe.data);
+  std::optional<RunDirectory> run;
+  if (RunFiles(root).holds_run()) {
+    run.emplace(RunDirectory::resume(root));
+    recipe = run->files().read_config();
+  } else {
+    recipe = resolve_recipe(recipe, source);
+    const auto classes = static_cast<int64_t>(source.classes.size());
+    const Graph graph = recipe_network(recipe, classes, recipe.image_size.value_or(0));
+    run.emplace(RunDirectory::create(root, recipe, graph, {{"onetap", "test"}}));
+  }
+  std::atomic<bool> stop{false};
+  Outcome outcome;
+  int64_t steps = 0;
+  TrainEvents events;
+  events.on_step = [&](const StepReport&) {
+    if (++steps == stop_after) stop = true;
+  };
+  events.on_notice = [&](const std::string& text) { outcome.notices.push_back(text); };
+  outcome.result = train(*run, recipe, source, events, stop);
+  return outcome;
+}
+
+// metrics.jsonl without what depends on the clock.
+inline std::string timeless_metrics(const std::filesystem::path& root) {
+  std::string text;
+  for (MetricLine line : read_metrics(RunFiles(root).metrics())) {
+    line.img_per_s = line.wall_s = 0;
+    line.data_wait.reset();
+    text += line.json() + '\n';
+  }
+  return text;
+}
+
+inline std::string final_weights(const std::filesystem::path& root) {
+  const Checkpoint last = CheckpointFolder(RunFiles(root).checkpoints()).find("last");
+  const std::filesystem::path own = last.path / "training.safetensors";  // beside an average
+  return read_text(last.path / "model.safetensors") + read_text(last.path / "optimizer.safetensors") +
+         (std::filesystem::exists(own) ? read_text(own) : "");
+}
+
+}  // namespace onetap::testing
