@@ -14,10 +14,6 @@ constexpr double kRunningMomentum = 0.1;  // likewise
 
 using torch::indexing::Slice;
 
-torch::Tensor per_channel(const torch::Tensor& values) {
-  return values.view({1, -1, 1, 1});
-}
-
 torch::Tensor like_activations(const torch::Tensor& values, const torch::Tensor& x) {
   return values.to(x.scalar_type()).contiguous(torch::MemoryFormat::ChannelsLast);
 }

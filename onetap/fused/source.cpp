@@ -61,15 +61,14 @@ class StreamedSource : public SampleSource {
       fail("[fused] expected a batch of {} images from the stream, got {}", mine.count,
            packed.labels.defined() ? packed.images() : 0);
     }
-    first_ = mine.first;
     const Sample to = sample(mine);
     to.labels.copy_(packed.labels);
     ops_->crop(packed, view_, to.images);
   }
 
   Sample sample(const Portion& portion) override {
-    const int64_t at = portion.first - first_;
-    return {batch_.images.narrow(0, at, portion.count), batch_.labels.narrow(0, at, portion.count)};
+    return {batch_.images.narrow(0, portion.first, portion.count),
+            batch_.labels.narrow(0, portion.first, portion.count)};
   }
 
   double waited() const override { return feed_ ? feed_->waited() : 0; }
@@ -79,8 +78,7 @@ class StreamedSource : public SampleSource {
   View view_;
   torch::Device device_;
   OpenStream open_;
-  Sample batch_;
-  int64_t first_ = 0;  // of the step's images, that the batch begins with
+  Sample batch_;  // with places for the images of all ranks
   std::optional<Feed> feed_;
 };
 

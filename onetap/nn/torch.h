@@ -15,6 +15,11 @@ inline torch::Tensor sorted_positions(const torch::Tensor& scores) {
   return std::get<1>(torch::sort(scores, /*stable=*/true, /*dim=*/-1, /*descending=*/true));
 }
 
+// One number a channel, against [N, C, H, W].
+inline torch::Tensor per_channel(const torch::Tensor& values) {
+  return values.view({1, -1, 1, 1});
+}
+
 // How LibTorch computes on a GPU from now on: whether 32-bit convolutions and products may round their inputs to TF32;
 // and cuDNN tries its algorithms.
 inline void set_gpu_arithmetic(bool tf32) {

@@ -8,10 +8,6 @@ namespace {
 
 constexpr std::array<int64_t, 3> kAllButChannels = {0, 2, 3};
 
-torch::Tensor per_channel(const torch::Tensor& values) {
-  return values.view({1, -1, 1, 1});
-}
-
 // Of the images of all ranks; `variance` divides by their number.
 struct Moments {
   torch::Tensor mean, variance;

@@ -3,6 +3,7 @@
 
 #include "onetap/fused/feed.h"
 #include "onetap/fused/ops.h"
+#include "onetap/fused/source.h"
 #include "onetap/journal/metrics.h"
 #include "onetap/train/checkpoint.h"
 #include "onetap/train/loader.h"
@@ -97,6 +98,40 @@ TEST(PackedBatches, BecomeTheViewsThatWorkersMake) {
       EXPECT_EQ(images, 24);
       EXPECT_GE(feed.waited(), 0);
     }
+  }
+}
+
+// Places in a sample are those of the step, whichever part of it a rank was given.
+TEST(PackedBatches, RanksSampleTheirPartOfAStep) {
+  const TempDir dir;
+  write_stripes(dir.path(), 20, 2);
+  const DataSource source = open_folder(dir.path());
+  const StreamOptions whole = stripe_stream(source, true, Augment::kResizedCrop);
+  constexpr int64_t kRanks = 3;
+  for (int64_t rank = 0; rank < kRanks; ++rank) {
+    const auto open = [&](int64_t epoch, int64_t first) {
+      StreamOptions options = whole;
+      options.packed = true;
+      options.part = {rank, kRanks};
+      options.epoch = epoch;
+      options.first_batch = first;
+      return std::make_unique<BatchStream>(*source.train, options);
+    };
+    const auto samples = fused::streamed_source(fused::reference_ops(), {whole.batch_size, 3, torch::kFloat32, true},
+                                                source.train->size(), whole.view, torch::kCPU, open);
+    samples->start_epoch(whole.epoch, 0);
+    BatchStream stream(*source.train, whole);
+    int64_t step = 0;
+    for (Batch batch; stream.next(batch); ++step) {
+      const Portion mine = portion_of(batch.labels.size(0), rank, kRanks);
+      samples->prepare(mine);
+      for (const Portion& some : {mine, Portion{mine.first + 1, mine.count - 1}}) {
+        const fused::Sample sample = samples->sample(some);
+        EXPECT_TRUE(torch::equal(sample.labels, batch.labels.narrow(0, some.first, some.count)));
+        EXPECT_TRUE(torch::allclose(sample.images, batch.images.narrow(0, some.first, some.count), 0, 1e-5));
+      }
+    }
+    EXPECT_EQ(step, BatchStream::batch_count(source.train->size(), whole.batch_size));
   }
 }
 

@@ -83,7 +83,9 @@ int run_launch(const LaunchOptions& options) {
     } else if (!failure) {
       failure = event;
       if (ranks.running() == 0) break;
-      console().note(fmt::format("rank {} {}; ending the others", event.id, event.ending.text()));
+      if (!console().is_quiet()) {
+        console().relay(fmt::format("rank {} {}; ending the others", event.id, event.ending.text()));
+      }
       // Ranks that are already stopping would take a second signal for an order to stop at once.
       if (ranks.interrupted_by() == 0) ranks.tell(SIGTERM);
       ranks.kill_after(std::chrono::milliseconds(std::llround(1000 * options.grace)));
