@@ -15,7 +15,7 @@ namespace onetap::fused {
 #ifdef ONETAP_CUDA
 std::function<void()> capture_graph(const std::function<void()>& work) {
   constexpr int kWarmUps = 3;
-  const auto stream = at::cuda::getStreamFromPool();
+  const auto stream = at::cuda::getStreamFromPool(/*isHighPriority=*/true);  // before what is done beside
   c10::cuda::getCurrentCUDAStream().synchronize();
   auto graph = std::make_shared<at::cuda::CUDAGraph>();
   {

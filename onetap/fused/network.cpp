@@ -26,16 +26,18 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& weight, cons
   return at::convolution(x, weight, {}, pair(node.stride), pair(node.padding), pair(node.dilation), false, {0, 0}, 1);
 }
 
-// Gradients of the input, if wanted, and of the weights.
-std::tuple<torch::Tensor, torch::Tensor, torch::Tensor> convolve_backward(const torch::Tensor& dy,
-                                                                          const torch::Tensor& x,
-                                                                          const torch::Tensor& weight, const Node& node,
-                                                                          bool input_too) {
+enum class Gradient { kInput, kWeight };
+
+torch::Tensor convolution_gradient(Gradient of, const torch::Tensor& dy, const torch::Tensor& x,
+                                   const torch::Tensor& weight, const Node& node) {
   if (needs_channels_first(x, weight, node) && !(x.is_contiguous() && dy.is_contiguous() && weight.is_contiguous())) {
-    return convolve_backward(dy.contiguous(), x.contiguous(), weight.contiguous(), node, input_too);
+    return convolution_gradient(of, dy.contiguous(), x.contiguous(), weight.contiguous(), node);
   }
-  return at::convolution_backward(dy, x, weight, at::OptionalIntArrayRef(), pair(node.stride), pair(node.padding),
-                                  pair(node.dilation), false, {0, 0}, 1, {input_too, true, false});
+  const bool of_input = of == Gradient::kInput;
+  const auto result =
+      at::convolution_backward(dy, x, weight, at::OptionalIntArrayRef(), pair(node.stride), pair(node.padding),
+                               pair(node.dilation), false, {0, 0}, 1, {of_input, !of_input, false});
+  return of_input ? std::get<0>(result) : std::get<1>(result);
 }
 
 std::unordered_map<std::string, torch::Tensor> by_name(const nn::NamedTensors& tensors) {
@@ -213,17 +215,23 @@ void Network::backward(const torch::Tensor& dlogits, const BackwardOptions& opti
       }
       case Kind::kConv: {
         ConvState& conv = convs_[state_of_[i]];
-        const bool inner = step.input != 0;  // nobody asks for the image's gradient
-        const auto result = convolve_backward(total(step.output), x, conv.packed, *step.node, inner);
-        if (inner) parts(step.input).push_back(std::get<0>(result));
-        keep(conv.grad, std::get<1>(result).contiguous(torch::MemoryFormat::ChannelsLast));
-        if (options.done) options.done(state_of_[i]);
+        const auto dy = total(step.output);
+        if (step.input != 0) {  // nobody asks for the image's gradient
+          parts(step.input).push_back(convolution_gradient(Gradient::kInput, dy, x, conv.packed, *step.node));
+        }
+        // Nobody waits for the weights' before the update.
+        beside_.run({dy, x}, [&] {
+          const auto grad = convolution_gradient(Gradient::kWeight, dy, x, conv.packed, *step.node);
+          keep(conv.grad, grad.contiguous(torch::MemoryFormat::ChannelsLast));
+          if (options.done) options.done(state_of_[i]);
+        });
         break;
       }
     }
     values_[static_cast<size_t>(step.output)].reset();
   }
   values_.clear();
+  beside_.join();
 }
 
 std::vector<Network::ConvInputs> Network::random_conv_inputs(int64_t batch) const {
@@ -248,7 +256,8 @@ void Network::convolve_only(const std::vector<ConvInputs>& inputs) const {
     if (step.kind != Kind::kConv) continue;
     const ConvInputs& in = inputs[conv];
     convolve(in.x, convs_[conv].packed, *step.node);
-    convolve_backward(in.dy, in.x, convs_[conv].packed, *step.node, step.input != 0);
+    if (step.input != 0) convolution_gradient(Gradient::kInput, in.dy, in.x, convs_[conv].packed, *step.node);
+    convolution_gradient(Gradient::kWeight, in.dy, in.x, convs_[conv].packed, *step.node);
     ++conv;
   }
 }

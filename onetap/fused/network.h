@@ -4,6 +4,7 @@
 // checkpoints, tests and freezing see what it did.
 #pragma once
 
+#include "onetap/fused/beside.h"
 #include "onetap/fused/ops.h"
 #include "onetap/fused/plan.h"
 #include "onetap/nn/graph_module.h"
@@ -23,7 +24,7 @@ struct NetworkOptions {
 
 struct BackwardOptions {
   bool add = false;                  // to the gradients that are there
-  std::function<void(size_t)> done;  // if given, called when the gradient of convolution i is there
+  std::function<void(size_t)> done;  // if given, called as soon as the gradient of convolution i is under way
 };
 
 // Channels rounded up to a number for which matrix units have fast kernels.
@@ -74,6 +75,7 @@ class Network {
   std::vector<ConvState> convs_;
   std::vector<NormState> norms_;
   std::vector<PlainState> plain_;
+  Beside beside_;
   std::vector<size_t> state_of_;                // of each step, in its own list
   std::vector<torch::Tensor> values_, extras_;  // of the pass under way
 };

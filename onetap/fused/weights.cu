@@ -56,26 +56,50 @@ __device__ void locate(const ConvEntry& conv, const Place& place, int j, int S, 
   __syncthreads();
 }
 
+// All of a thread's reads are under way before the first is waited for.
 template <int S>
 __device__ void fetch(const float* from, const int* starts, int count, float* to) {
-  for (int i = threadIdx.x; i < count * S; i += blockDim.x) {
-    const int start = starts[i / S];
-    if (start >= 0) to[i] = from[start + i % S];
+  float values[S];
+#pragma unroll
+  for (int k = 0; k < S; ++k) {
+    const int i = threadIdx.x + k * kSlices;
+    const int start = i < count * S ? starts[i / S] : -1;
+    values[k] = start >= 0 ? from[start + i % S] : 0.0f;
   }
+#pragma unroll
+  for (int k = 0; k < S; ++k) to[threadIdx.x + k * kSlices] = values[k];
 }
 
 template <int S>
 __device__ void put_back(const float* from, const int* starts, int count, float* to) {
-  for (int i = threadIdx.x; i < count * S; i += blockDim.x) {
-    const int start = starts[i / S];
+#pragma unroll
+  for (int k = 0; k < S; ++k) {
+    const int i = threadIdx.x + k * kSlices;
+    const int start = i < count * S ? starts[i / S] : -1;
     if (start >= 0) to[start + i % S] = from[i];
   }
 }
 
 // What lies together in memory.
 template <int S>
-__device__ void copy(const float* from, int count, float* to) {
-  for (int i = threadIdx.x; i < count * S; i += blockDim.x) to[i] = from[i];
+__device__ void fetch(const float* from, int count, float* to) {
+  float values[S];
+#pragma unroll
+  for (int k = 0; k < S; ++k) {
+    const int i = threadIdx.x + k * kSlices;
+    values[k] = i < count * S ? from[i] : 0.0f;
+  }
+#pragma unroll
+  for (int k = 0; k < S; ++k) to[threadIdx.x + k * kSlices] = values[k];
+}
+
+template <int S>
+__device__ void put_back(const float* from, int count, float* to) {
+#pragma unroll
+  for (int k = 0; k < S; ++k) {
+    const int i = threadIdx.x + k * kSlices;
+    if (i < count * S) to[i] = from[i];
+  }
 }
 
 template <int S>
@@ -149,7 +173,7 @@ __device__ void pack_block(const ConvEntry& conv, const Place& place, float temp
   float* logits = shared;
   float* weights = shared + kSlices * S;
   float p[S];
-  if (conv.attention != nullptr) copy<S>(conv.attention + place.first * S, place.count, logits);
+  if (conv.attention != nullptr) fetch<S>(conv.attention + place.first * S, place.count, logits);
   for (int j = 0; j < conv.share; ++j) {
     locate(conv, place, j, S, starts);
     fetch<S>(conv.weight, starts, place.count, weights);
@@ -183,8 +207,8 @@ __device__ void update_block(const ConvEntry& conv, const Place& place, const fl
   float* velocities = shared + 3 * kSlices * S;
   float p[S], dp[S] = {};
   if (attends) {
-    copy<S>(conv.attention + place.first * S, place.count, logits);
-    copy<S>(conv.attention_momentum + place.first * S, place.count, logit_velocities);
+    fetch<S>(conv.attention + place.first * S, place.count, logits);
+    fetch<S>(conv.attention_momentum + place.first * S, place.count, logit_velocities);
   }
   for (int j = 0; j < conv.share; ++j) {
     locate(conv, place, j, S, starts);
@@ -224,8 +248,8 @@ __device__ void update_block(const ConvEntry& conv, const Place& place, const fl
     }
   }
   __syncthreads();
-  copy<S>(logits, place.count, conv.attention + place.first * S);
-  copy<S>(logit_velocities, place.count, conv.attention_momentum + place.first * S);
+  put_back<S>(logits, place.count, conv.attention + place.first * S);
+  put_back<S>(logit_velocities, place.count, conv.attention_momentum + place.first * S);
 }
 
 template <typename T, int S>
