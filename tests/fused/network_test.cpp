@@ -60,7 +60,8 @@ TEST_P(FusedNetwork, StepsAsAutogradDoes) {
   fused_module->to(c.device);
   const SgdOptions sgd_options{0.9, c.nesterov, 1e-3};
   Sgd plain_sgd(*plain, sgd_options), fused_sgd(*fused_module, sgd_options);
-  Network network(fused_module, fused_sgd.state(), {torch::kFloat32, c.pad}, ops_of(c.device));
+  constexpr int64_t kSomeLayers = 500;  // weights: several times in every network here
+  Network network(fused_module, fused_sgd.state(), {torch::kFloat32, c.pad, kSomeLayers}, ops_of(c.device));
   StepValues values;
   LossState loss;
   loss.sums = torch::zeros({2}, torch::TensorOptions(torch::kFloat64).device(c.device));
@@ -84,8 +85,14 @@ TEST_P(FusedNetwork, StepsAsAutogradDoes) {
     values.rates = torch::tensor({rate, temperature}, torch::kFloat32).to(c.device);
     const auto padded = as_activations(images, network.input_channels());
     network.pack(values);
-    network.backward(ops_of(c.device)->loss(loss, network.forward(padded), labels, 6));
-    network.update(values, {0.9, c.nesterov, 1e-3});
+    const auto dlogits = ops_of(c.device)->loss(loss, network.forward(padded), labels, 6);
+    const UpdateOptions update = {0.9, c.nesterov, 1e-3};
+    if (step % 2 == 0) {
+      network.backward(dlogits);
+      network.update(values, update);
+    } else {
+      network.backward_and_update(dlogits, /*add=*/false, values, update);
+    }
 
     EXPECT_NEAR(loss.sums[0].item<double>(), expected_loss, 1e-4 * expected_loss);
     expect_near_and_copy(nn::state_of(*plain), nn::state_of(*fused_module), step);
