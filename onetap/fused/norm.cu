@@ -15,19 +15,21 @@ constexpr int kRowThreads = 512;
 constexpr int kSumBlocks = 264;
 constexpr int kPassBlocks = 528;
 
-// A thread's place in a pass over all rows: channels [channel, channel + kSize) of rows row, row + step, ...
+// A thread's place in a pass over all rows: channels [channel, channel + kSize) of rows row, row - step, ... From the last
+// row to the first: it comes after sums that went the other way, so what they read last is still in the cache.
 template <typename T>
 struct Lane {
   int64_t row, step;
   int channel;
   bool active;
 
-  __device__ explicit Lane(int channels) {
+  __device__ explicit Lane(const Rows& rows) {
+    const int channels = static_cast<int>(rows.channels);
     const int vectors = channels / Vector<T>::kSize, rows_in_block = kRowThreads / vectors;
     const int row_in_block = threadIdx.x / vectors;
     active = row_in_block < rows_in_block;
     channel = threadIdx.x % vectors * Vector<T>::kSize;
-    row = static_cast<int64_t>(blockIdx.x) * rows_in_block + row_in_block;
+    row = rows.rows - 1 - (static_cast<int64_t>(blockIdx.x) * rows_in_block + row_in_block);
     step = static_cast<int64_t>(gridDim.x) * rows_in_block;
   }
 };
@@ -193,13 +195,13 @@ __global__ void __launch_bounds__(kRowThreads) apply_kernel(NormArguments norm, 
                              T* __restrict__ y) {
   constexpr int kSize = Vector<T>::kSize;
   const int channels = static_cast<int>(norm.rows.channels);
-  const Lane<T> lane(channels);
+  const Lane<T> lane(norm.rows);
   if (!lane.active) return;
   float scale[kSize], shift[kSize];
   load_channels(norm.scale + lane.channel, scale);
   load_channels(norm.shift + lane.channel, shift);
 #pragma unroll 4
-  for (int64_t row = lane.row; row < norm.rows.rows; row += lane.step) {
+  for (int64_t row = lane.row; row >= 0; row -= lane.step) {
     const int64_t at = row * channels + lane.channel;
     Vector<T> out = Vector<T>::load(x + at);
     Vector<T> other{};
@@ -284,7 +286,7 @@ template <typename T, bool kSecond, bool kResidual>
 __global__ void __launch_bounds__(kRowThreads) backward_apply_kernel(NormBackwardArguments a) {
   constexpr int kSize = Vector<T>::kSize;
   const int channels = static_cast<int>(a.norm.rows.channels);
-  const Lane<T> lane(channels);
+  const Lane<T> lane(a.norm.rows);
   if (!lane.active) return;
   float scale[kSize] = {}, shift[kSize] = {}, slope[kSize], tilt[kSize], level[kSize];
   if (!kResidual) {
@@ -295,7 +297,7 @@ __global__ void __launch_bounds__(kRowThreads) backward_apply_kernel(NormBackwar
   load_channels(a.coefficients + channels + lane.channel, tilt);
   load_channels(a.coefficients + 2 * channels + lane.channel, level);
 #pragma unroll 2
-  for (int64_t row = lane.row; row < a.norm.rows.rows; row += lane.step) {
+  for (int64_t row = lane.row; row >= 0; row -= lane.step) {
     const int64_t at = row * channels + lane.channel;
     const Vector<T> x = Vector<T>::load(static_cast<const T*>(a.x) + at);
     Vector<T> dx;
