@@ -107,7 +107,7 @@ class CudaOps : public Ops {
     const auto floats = torch::TensorOptions(torch::kFloat32).device(x.device());
     state.gamma_grad = torch::empty({x.size(1)}, floats);
     state.beta_grad = torch::empty({x.size(1)}, floats);
-    const auto coefficients = torch::empty({3 * x.size(1)}, floats);
+    const auto coefficients = torch::empty({2 * x.size(1)}, floats);
     NormGrads grads{empty_like_rows(x), has_residual ? empty_like_rows(x) : torch::Tensor()};
     cuda::NormBackwardArguments a;
     a.norm = arguments_of(state, x);

@@ -276,9 +276,8 @@ __global__ void __launch_bounds__(kRowThreads) backward_reduce_kernel(NormBackwa
     a.gamma_grad[c] = with_x;
     // dx = scale * (dz - total / n - (x - mean) * inverse_sd * with_x / n)
     const float tilt = -slope * with_x / count * inverse_sd;
-    a.coefficients[c] = slope;
-    a.coefficients[channels + c] = tilt;
-    a.coefficients[2 * channels + c] = -slope * total / count - tilt * a.norm.mean[c];
+    a.coefficients[c] = tilt;
+    a.coefficients[channels + c] = -slope * total / count - tilt * a.norm.mean[c];
   }
 }
 
@@ -288,14 +287,11 @@ __global__ void __launch_bounds__(kRowThreads) backward_apply_kernel(NormBackwar
   const int channels = static_cast<int>(a.norm.rows.channels);
   const Lane<T> lane(a.norm.rows);
   if (!lane.active) return;
-  float scale[kSize] = {}, shift[kSize] = {}, slope[kSize], tilt[kSize], level[kSize];
-  if (!kResidual) {
-    load_channels(a.norm.scale + lane.channel, scale);
-    load_channels(a.norm.shift + lane.channel, shift);
-  }
-  load_channels(a.coefficients + lane.channel, slope);
-  load_channels(a.coefficients + channels + lane.channel, tilt);
-  load_channels(a.coefficients + 2 * channels + lane.channel, level);
+  float scale[kSize], shift[kSize] = {}, tilt[kSize], level[kSize];
+  load_channels(a.norm.scale + lane.channel, scale);
+  if (!kResidual) load_channels(a.norm.shift + lane.channel, shift);
+  load_channels(a.coefficients + lane.channel, tilt);
+  load_channels(a.coefficients + channels + lane.channel, level);
 #pragma unroll 2
   for (int64_t row = lane.row; row >= 0; row -= lane.step) {
     const int64_t at = row * channels + lane.channel;
@@ -307,7 +303,7 @@ __global__ void __launch_bounds__(kRowThreads) backward_apply_kernel(NormBackwar
       dx = through_relu<T, kSecond, false>(a, at, x, scale, shift);
     }
 #pragma unroll
-    for (int i = 0; i < kSize; ++i) dx.v[i] = fmaf(dx.v[i], slope[i], fmaf(x.v[i], tilt[i], level[i]));
+    for (int i = 0; i < kSize; ++i) dx.v[i] = fmaf(dx.v[i], scale[i], fmaf(x.v[i], tilt[i], level[i]));
     dx.store(static_cast<T*>(a.dx) + at);
   }
 }
