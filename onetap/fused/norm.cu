@@ -11,6 +11,7 @@ constexpr float kEpsilon = 1e-5f;
 constexpr float kRunningMomentum = 0.1f;
 
 constexpr int kRowThreads = 512;
+constexpr int kResident = 2;  // blocks that a multiprocessor has registers for
 // Two and four for each multiprocessor of the chip this was tuned on: sums have an end that is paid once a block.
 constexpr int kSumBlocks = 264;
 constexpr int kPassBlocks = 528;
@@ -239,7 +240,7 @@ __device__ Vector<T> through_relu(const NormBackwardArguments& a, int64_t at, co
 }
 
 template <typename T, bool kSecond, bool kResidual>
-__global__ void __launch_bounds__(kRowThreads) backward_reduce_kernel(NormBackwardArguments a, float* scratch,
+__global__ void __launch_bounds__(kRowThreads, kResident) backward_reduce_kernel(NormBackwardArguments a, float* scratch,
                                                                       unsigned* counters) {
   __shared__ float totals[kNumbers];
   constexpr int kSize = Vector<T>::kSize;
@@ -251,7 +252,7 @@ __global__ void __launch_bounds__(kRowThreads) backward_reduce_kernel(NormBackwa
     load_channels(a.norm.scale + lane.channel, scale);
     load_channels(a.norm.shift + lane.channel, shift);
     load_channels(a.norm.mean + lane.channel, mean);
-#pragma unroll 2
+#pragma unroll 4
     for (int64_t row = lane.row; row < a.norm.rows.rows; row += lane.step) {
       const int64_t at = row * channels + lane.channel;
       const Vector<T> x = Vector<T>::load(static_cast<const T*>(a.x) + at);
@@ -282,7 +283,7 @@ __global__ void __launch_bounds__(kRowThreads) backward_reduce_kernel(NormBackwa
 }
 
 template <typename T, bool kSecond, bool kResidual>
-__global__ void __launch_bounds__(kRowThreads) backward_apply_kernel(NormBackwardArguments a) {
+__global__ void __launch_bounds__(kRowThreads, kResident) backward_apply_kernel(NormBackwardArguments a) {
   constexpr int kSize = Vector<T>::kSize;
   const int channels = static_cast<int>(a.norm.rows.channels);
   const Lane<T> lane(a.norm.rows);
@@ -292,7 +293,7 @@ __global__ void __launch_bounds__(kRowThreads) backward_apply_kernel(NormBackwar
   if (!kResidual) load_channels(a.norm.shift + lane.channel, shift);
   load_channels(a.coefficients + lane.channel, tilt);
   load_channels(a.coefficients + channels + lane.channel, level);
-#pragma unroll 2
+#pragma unroll 4
   for (int64_t row = lane.row; row >= 0; row -= lane.step) {
     const int64_t at = row * channels + lane.channel;
     const Vector<T> x = Vector<T>::load(static_cast<const T*>(a.x) + at);
