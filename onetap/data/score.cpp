@@ -7,9 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <exception>
+#include <future>
 #include <limits>
-#include <mutex>
 #include <thread>
 
 namespace onetap {
@@ -62,8 +61,6 @@ Predictions score_classifier(const Dataset& test, const ScoreOptions& options,
   std::vector<std::vector<float>> outputs(static_cast<size_t>(images));
 
   std::atomic<int64_t> next{0}, done{0};
-  std::mutex mutex;
-  std::exception_ptr error;
   const auto work = [&] {
     Image image;
     std::vector<float> view(static_cast<size_t>(options.view.floats()));
@@ -75,20 +72,20 @@ Predictions score_classifier(const Dataset& test, const ScoreOptions& options,
         ++done;
       }
     } catch (...) {
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (!error) error = std::current_exception();
       next = images;
       done = images;
+      throw;
     }
   };
-  std::vector<std::thread> threads;
-  for (int64_t t = 0; t < std::max<int64_t>(1, options.threads); ++t) threads.emplace_back(work);
+  std::vector<std::future<void>> threads;
+  for (int64_t t = 0; t < std::max<int64_t>(1, options.threads); ++t) {
+    threads.push_back(std::async(std::launch::async, work));
+  }
   while (options.progress && done < images) {
     options.progress(done);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  for (std::thread& thread : threads) thread.join();
-  if (error) std::rethrow_exception(error);
+  for (auto& thread : threads) thread.get();
 
   predictions.classes = images > 0 ? static_cast<int64_t>(outputs.front().size()) : 0;
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -61,7 +61,7 @@ class Feed::Uploads {
 #endif
 
 Feed::Feed(std::unique_ptr<PackedStream> stream, torch::Device device)
-    : stream_(std::move(stream)), device_(device), uploads_(std::make_unique<Uploads>(device)) {}
+    : stream_(std::move(stream)), uploads_(std::make_unique<Uploads>(device)) {}
 
 Feed::~Feed() = default;
 

@@ -25,7 +25,6 @@ class Feed {
   void stage();
 
   std::unique_ptr<PackedStream> stream_;
-  torch::Device device_;
   std::unique_ptr<Uploads> uploads_;
   std::optional<PackedBatch> staged_;  // on its way
 };

@@ -13,11 +13,9 @@
 
 #include <atomic>
 #include <chrono>
-#include <exception>
+#include <future>
 #include <iostream>
 #include <memory>
-#include <mutex>
-#include <thread>
 
 namespace onetap::tool {
 namespace {
@@ -56,27 +54,19 @@ class Runner {
   // Images and the seconds that they took.
   std::pair<int64_t, double> run(const Way& way, int64_t workers, double seconds) {
     std::atomic<int64_t> done{0};
-    std::mutex mutex;
-    std::exception_ptr error;
     const auto start = Clock::now();
     const auto since = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
     const auto work = [&] {
       Image image;
       std::vector<float> out(static_cast<size_t>(view_.floats()));
-      try {
-        while (since() < seconds) {
-          read(way, next_++, image, out.data());
-          ++done;
-        }
-      } catch (...) {
-        const std::lock_guard<std::mutex> lock(mutex);
-        error = std::current_exception();
+      while (since() < seconds) {
+        read(way, next_++, image, out.data());
+        ++done;
       }
     };
-    std::vector<std::thread> threads;
-    for (int64_t i = 0; i < workers; ++i) threads.emplace_back(work);
-    for (std::thread& thread : threads) thread.join();
-    if (error) std::rethrow_exception(error);
+    std::vector<std::future<void>> threads;
+    for (int64_t i = 0; i < workers; ++i) threads.push_back(std::async(std::launch::async, work));
+    for (auto& thread : threads) thread.get();
     return {done, since()};
   }
 
