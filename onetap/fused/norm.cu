@@ -11,10 +11,11 @@ constexpr float kEpsilon = 1e-5f;
 constexpr float kRunningMomentum = 0.1f;
 
 constexpr int kRowThreads = 512;
-constexpr int kResident = 3;  // blocks of sums that a multiprocessor has registers for
-// For the 132 multiprocessors of the chip this was tuned on; sums have an end that is paid once a block.
-constexpr int kSumBlocks = 132 * kResident;
-constexpr int kPassBlocks = 132 * 4;
+constexpr int kResident = 3;  // blocks that a multiprocessor has registers for
+// For the 132 multiprocessors of the chip this was tuned on. Sums have an end that is paid once a block; forward a
+// block has more registers and more reads under way.
+constexpr int kBlocks = 132 * kResident;
+constexpr int kForwardBlocks = 132 * 2;
 
 // What a thread takes at once. Backwards it keeps so many numbers for every channel that eight would leave registers
 // for too few threads to hide the memory's latency.
@@ -43,9 +44,9 @@ struct Lane {
 };
 
 template <typename V>
-int pass_blocks(const Rows& rows) {
+int pass_blocks(const Rows& rows, int64_t most) {
   const int64_t rows_in_block = kRowThreads / (rows.channels / V::kSize);
-  return static_cast<int>(std::min<int64_t>(kPassBlocks, (rows.rows + rows_in_block - 1) / rows_in_block));
+  return static_cast<int>(std::min(most, (rows.rows + rows_in_block - 1) / rows_in_block));
 }
 
 // Channels whose sums a block makes: few, so that the block which ends last has little to add up.
@@ -76,7 +77,7 @@ int64_t chunks_of(int64_t channels) {
 template <typename V>
 dim3 sum_blocks(const Rows& rows) {
   const int64_t chunks = chunks_of(rows.channels), needed = (rows.rows + SumLane<V>::kRows - 1) / SumLane<V>::kRows;
-  return dim3(static_cast<unsigned>(std::max<int64_t>(1, std::min(kSumBlocks / chunks, needed))),
+  return dim3(static_cast<unsigned>(std::max<int64_t>(1, std::min(kBlocks / chunks, needed))),
               static_cast<unsigned>(chunks));
 }
 
@@ -211,9 +212,9 @@ __global__ void __launch_bounds__(kRowThreads) apply_kernel(NormArguments norm, 
 #pragma unroll 4
   for (int64_t row = lane.row; row >= 0; row -= lane.step) {
     const int64_t at = row * channels + lane.channel;
-    V out = V::load(x, at);
+    V out = V::load(x, at, /*again=*/false);
     V other{};
-    if (kResidual) other = V::load(residual, at);
+    if (kResidual) other = V::load(residual, at, /*again=*/false);
 #pragma unroll
     for (int i = 0; i < kSize; ++i) {
       out.v[i] = fmaf(out.v[i], scale[i], shift[i]);
@@ -224,19 +225,19 @@ __global__ void __launch_bounds__(kRowThreads) apply_kernel(NormArguments norm, 
   }
 }
 
-// dy through the ReLU, for one vector.
+// dy through the ReLU, for one vector. The second pass reads dy again, unless it finds what this returns: dz.
 template <typename V, bool kSecond, bool kByOutput>
 __device__ V through_relu(const NormBackwardArguments& a, int64_t at, const V& x, const float (&scale)[V::kSize],
                           const float (&shift)[V::kSize]) {
-  V dz = V::load(a.dy[0], at);
+  V dz = V::load(a.dy[0], at, /*again=*/!kByOutput);
   if (kSecond) {
-    const V more = V::load(a.dy[1], at);
+    const V more = V::load(a.dy[1], at, /*again=*/!kByOutput);
 #pragma unroll
     for (int i = 0; i < V::kSize; ++i) dz.v[i] += more.v[i];
   }
   if (a.norm.relu) {
     V y{};
-    if (kByOutput) y = V::load(a.y, at);
+    if (kByOutput) y = V::load(a.y, at, /*again=*/false);
 #pragma unroll
     for (int i = 0; i < V::kSize; ++i) {
       const float out = kByOutput ? y.v[i] : fmaf(x.v[i], scale[i], shift[i]);
@@ -259,7 +260,7 @@ __global__ void __launch_bounds__(kRowThreads, kResident)
     load_channels(a.norm.scale + lane.channel, scale);
     load_channels(a.norm.shift + lane.channel, shift);
     load_channels(a.norm.mean + lane.channel, mean);
-#pragma unroll 2
+#pragma unroll 1
     for (int64_t row = lane.row; row < a.norm.rows.rows; row += lane.step) {
       const int64_t at = row * channels + lane.channel;
       const V x = V::load(a.x, at);
@@ -300,13 +301,13 @@ __global__ void __launch_bounds__(kRowThreads, kResident) backward_apply_kernel(
   if (!kResidual) load_channels(a.norm.shift + lane.channel, shift);
   load_channels(a.coefficients + lane.channel, tilt);
   load_channels(a.coefficients + channels + lane.channel, level);
-#pragma unroll 2
+#pragma unroll 1
   for (int64_t row = lane.row; row >= 0; row -= lane.step) {
     const int64_t at = row * channels + lane.channel;
-    const V x = V::load(a.x, at);
+    const V x = V::load(a.x, at, /*again=*/false);
     V dx;
     if (kResidual) {
-      dx = V::load(a.dz, at);
+      dx = V::load(a.dz, at, /*again=*/false);
     } else {
       dx = through_relu<V, kSecond, false>(a, at, x, scale, shift);
     }
@@ -320,7 +321,7 @@ template <typename V, bool kSecond, bool kResidual>
 void run_norm_backward(const NormBackwardArguments& a, float* scratch, unsigned* counters, cudaStream_t stream) {
   const Rows& rows = a.norm.rows;
   backward_reduce_kernel<V, kSecond, kResidual><<<sum_blocks<V>(rows), kRowThreads, 0, stream>>>(a, scratch, counters);
-  backward_apply_kernel<V, kSecond, kResidual><<<pass_blocks<V>(rows), kRowThreads, 0, stream>>>(a);
+  backward_apply_kernel<V, kSecond, kResidual><<<pass_blocks<V>(rows, kBlocks), kRowThreads, 0, stream>>>(a);
 }
 
 template <typename V>
@@ -341,8 +342,8 @@ void of_type(const Rows& rows, const With& with) {
 }  // namespace
 
 int64_t norm_scratch_floats(int64_t channels) {
-  // At most kSumBlocks blocks, or one for each chunk.
-  return std::max<int64_t>(kSumBlocks, chunks_of(channels)) * kNumbers;
+  // At most kBlocks blocks, or one for each chunk.
+  return std::max<int64_t>(kBlocks, chunks_of(channels)) * kNumbers;
 }
 
 int64_t norm_counters(int64_t channels) {
@@ -365,7 +366,7 @@ void norm_from_running(const NormArguments& norm, cudaStream_t stream) {
 void norm_apply(const NormArguments& norm, const void* x, const void* residual, void* y, cudaStream_t stream) {
   of_type(norm.rows, [&](auto zero) {
     using V = ForwardVector<decltype(zero)>;
-    const int blocks = pass_blocks<V>(norm.rows);
+    const int blocks = pass_blocks<V>(norm.rows, kForwardBlocks);
     if (residual != nullptr) {
       apply_kernel<V, true><<<blocks, kRowThreads, 0, stream>>>(norm, x, residual, y);
     } else {

@@ -19,6 +19,13 @@ inline __device__ uint32_t halves(float low, float high) {
   return *reinterpret_cast<const uint32_t*>(&rounded);
 }
 
+// `again`: whether anything reads the same soon; if not, the cache need not keep it.
+template <typename Raw>
+__device__ Raw read(const void* from, int64_t index, bool again) {
+  const Raw* place = static_cast<const Raw*>(from) + index;
+  return again ? *place : __ldcs(place);
+}
+
 // N neighbouring activations as floats, read and written at once: those from `at` on.
 template <typename T, int N>
 struct Vector;
@@ -28,8 +35,8 @@ struct Vector<float, 4> {
   using Element = float;
   static constexpr int kSize = 4;
   float v[4];
-  __device__ static Vector load(const void* from, int64_t at) {
-    const float4 raw = static_cast<const float4*>(from)[at / kSize];
+  __device__ static Vector load(const void* from, int64_t at, bool again = true) {
+    const float4 raw = read<float4>(from, at / kSize, again);
     return {{raw.x, raw.y, raw.z, raw.w}};
   }
   __device__ void store(void* to, int64_t at) const {
@@ -42,8 +49,8 @@ struct Vector<Half, 4> {
   using Element = Half;
   static constexpr int kSize = 4;
   float v[4];
-  __device__ static Vector load(const void* from, int64_t at) {
-    const uint2 raw = static_cast<const uint2*>(from)[at / kSize];
+  __device__ static Vector load(const void* from, int64_t at, bool again = true) {
+    const uint2 raw = read<uint2>(from, at / kSize, again);
     return {{low_half(raw.x), high_half(raw.x), low_half(raw.y), high_half(raw.y)}};
   }
   __device__ void store(void* to, int64_t at) const {
@@ -56,8 +63,8 @@ struct Vector<Half, 8> {
   using Element = Half;
   static constexpr int kSize = 8;
   float v[8];
-  __device__ static Vector load(const void* from, int64_t at) {
-    const uint4 raw = static_cast<const uint4*>(from)[at / kSize];
+  __device__ static Vector load(const void* from, int64_t at, bool again = true) {
+    const uint4 raw = read<uint4>(from, at / kSize, again);
     return {{low_half(raw.x), high_half(raw.x), low_half(raw.y), high_half(raw.y), low_half(raw.z), high_half(raw.z),
              low_half(raw.w), high_half(raw.w)}};
   }
