@@ -24,10 +24,10 @@ torch::Tensor empty_like_rows(const torch::Tensor& x) {
   return torch::empty_like(x, x.options(), torch::MemoryFormat::ChannelsLast);
 }
 
-std::vector<cuda::ConvEntry> entries_of(std::vector<ConvState>& convs) {
+std::vector<cuda::ConvEntry> entries_of(at::ArrayRef<ConvState> convs) {
   std::vector<cuda::ConvEntry> entries;
   const auto floats = [](const torch::Tensor& tensor) { return tensor.defined() ? tensor.data_ptr<float>() : nullptr; };
-  for (ConvState& conv : convs) {
+  for (const ConvState& conv : convs) {
     cuda::ConvEntry entry;
     entry.weight = floats(conv.weight);
     entry.weight_momentum = floats(conv.weight_momentum);
@@ -51,14 +51,14 @@ cuda::Update update_of(const UpdateOptions& options) {
 
 class CudaOps : public Ops {
  public:
-  void pack_weights(std::vector<ConvState>& convs, const StepValues& values) override {
+  void pack_weights(at::ArrayRef<ConvState> convs, const StepValues& values) override {
     const auto entries = entries_of(convs);
     cuda::pack_weights(entries.data(), static_cast<int>(entries.size()), is_wide(convs), values.rates.data_ptr<float>(),
                        stream());
     C10_CUDA_KERNEL_LAUNCH_CHECK();
   }
 
-  void update_convs(std::vector<ConvState>& convs, const StepValues& values, const UpdateOptions& options) override {
+  void update_convs(at::ArrayRef<ConvState> convs, const StepValues& values, const UpdateOptions& options) override {
     const auto entries = entries_of(convs);
     cuda::update_convs(entries.data(), static_cast<int>(entries.size()), is_wide(convs), values.rates.data_ptr<float>(),
                        update_of(options), stream());
@@ -107,7 +107,7 @@ class CudaOps : public Ops {
     const auto floats = torch::TensorOptions(torch::kFloat32).device(x.device());
     state.gamma_grad = torch::empty({x.size(1)}, floats);
     state.beta_grad = torch::empty({x.size(1)}, floats);
-    const auto coefficients = torch::empty({3 * x.size(1)}, floats);
+    const auto coefficients = torch::empty({2 * x.size(1)}, floats);
     NormGrads grads{empty_like_rows(x), has_residual ? empty_like_rows(x) : torch::Tensor()};
     cuda::NormBackwardArguments a;
     a.norm = arguments_of(state, x);
@@ -228,9 +228,7 @@ class CudaOps : public Ops {
   }
 
  private:
-  static bool is_wide(const std::vector<ConvState>& convs) {
-    return convs.front().packed.scalar_type() == torch::kFloat32;
-  }
+  static bool is_wide(at::ArrayRef<ConvState> convs) { return convs.front().packed.scalar_type() == torch::kFloat32; }
 
   static cuda::NormArguments arguments_of(NormState& state, const torch::Tensor& x) {
     cuda::NormArguments a;

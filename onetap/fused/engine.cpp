@@ -115,6 +115,7 @@ void Engine::backward(const torch::Tensor& dlogits, bool add, bool complete) {
 }
 
 void Engine::step(int64_t count, Phase last) {
+  const bool alone = reduce_ == nullptr;  // no other rank's gradients to wait for
   const Portion mine = portion_of(count, part_.index, part_.of);
   for (int64_t part = 0; part < options_.accumulate; ++part) {
     const Portion portion = portion_of(mine.count, part, options_.accumulate);
@@ -126,10 +127,16 @@ void Engine::step(int64_t count, Phase last) {
     if (last < Phase::kLoss) continue;
     const auto dlogits = ops_->loss(loss_, logits, sample.labels, count);
     if (last < Phase::kBackward) continue;
-    backward(dlogits, /*add=*/portion.first > 0, /*complete=*/part + 1 == options_.accumulate);
+    const bool add = portion.first > 0;
+    const bool complete = part + 1 == options_.accumulate;
+    if (alone && complete && last == Phase::kUpdate) {
+      network_.backward_and_update(dlogits, add, values_, options_.update);
+    } else {
+      backward(dlogits, add, complete);
+    }
   }
   if (last < Phase::kUpdate) return;
-  network_.update(values_, options_.update);
+  if (!alone) network_.update(values_, options_.update);
   ops_->advance(train_->state(), counter_, tables_, values_);
 }
 

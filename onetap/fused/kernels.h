@@ -52,7 +52,7 @@ struct NormBackwardArguments {
   void* dx = nullptr;
   float* gamma_grad = nullptr;
   float* beta_grad = nullptr;
-  float* coefficients = nullptr;  // [3, channels]
+  float* coefficients = nullptr;  // [2, channels]
 };
 void norm_backward(const NormBackwardArguments& arguments, float* scratch, unsigned* counters, cudaStream_t stream);
 

@@ -267,4 +267,18 @@ void Network::update(const StepValues& values, const UpdateOptions& options) {
   ops_->update_plain(plain_, values, options);
 }
 
+void Network::backward_and_update(const torch::Tensor& dlogits, bool add, const StepValues& values,
+                                  const UpdateOptions& options) {
+  size_t updated = convs_.size();  // from here on
+  int64_t waiting = 0;
+  backward(dlogits, {add, [&](size_t conv) {
+                       waiting += convs_[conv].weight.numel();
+                       if (conv > 0 && waiting < options_.worth_a_launch) return;
+                       ops_->update_convs(at::ArrayRef<ConvState>(convs_).slice(conv, updated - conv), values, options);
+                       updated = conv;
+                       waiting = 0;
+                     }});
+  ops_->update_plain(plain_, values, options);
+}
+
 }  // namespace onetap::fused

@@ -20,6 +20,7 @@ namespace onetap::fused {
 struct NetworkOptions {
   torch::ScalarType type = torch::kFloat32;  // of activations and packed weights
   bool pad_channels = false;                 // to what tensor cores like
+  int64_t worth_a_launch = 1 << 19;          // weights to be updated before the gradients of all are there
 };
 
 struct BackwardOptions {
@@ -53,6 +54,9 @@ class Network {
   std::vector<ConvState>& convs() { return convs_; }
   std::vector<PlainState>& plain() { return plain_; }
   void update(const StepValues& values, const UpdateOptions& options);
+  // The same as both one after the other, but a layer is updated as soon as its gradient is there.
+  void backward_and_update(const torch::Tensor& dlogits, bool add, const StepValues& values,
+                           const UpdateOptions& options);
 
   // To know what the convolutions of a step cost alone: random inputs and output gradients for each, and their forward
   // pass and both gradients.

@@ -11,48 +11,59 @@ constexpr float kEpsilon = 1e-5f;
 constexpr float kRunningMomentum = 0.1f;
 
 constexpr int kRowThreads = 512;
-// Two and four for each multiprocessor of the chip this was tuned on: sums have an end that is paid once a block.
-constexpr int kSumBlocks = 264;
-constexpr int kPassBlocks = 528;
+constexpr int kResident = 3;  // blocks that a multiprocessor has registers for
+// For the 132 multiprocessors of the chip this was tuned on. Sums have an end that is paid once a block; forward a
+// block has more registers and more reads under way.
+constexpr int kBlocks = 132 * kResident;
+constexpr int kForwardBlocks = 132 * 2;
 
-// A thread's place in a pass over all rows: channels [channel, channel + kSize) of rows row, row + step, ...
+// What a thread takes at once. Backwards it keeps so many numbers for every channel that eight would leave registers
+// for too few threads to hide the memory's latency.
 template <typename T>
+using ForwardVector = Vector<T, 16 / sizeof(T)>;
+template <typename T>
+using BackwardVector = Vector<T, 4>;
+
+// A thread's place in a pass over all rows: channels [channel, channel + kSize) of rows row, row - step, ... From the
+// last row to the first: it comes after sums that went the other way, so what they read last is still in the cache.
+template <typename V>
 struct Lane {
   int64_t row, step;
   int channel;
   bool active;
 
-  __device__ explicit Lane(int channels) {
-    const int vectors = channels / Vector<T>::kSize, rows_in_block = kRowThreads / vectors;
+  __device__ explicit Lane(const Rows& rows) {
+    const int channels = static_cast<int>(rows.channels);
+    const int vectors = channels / V::kSize, rows_in_block = kRowThreads / vectors;
     const int row_in_block = threadIdx.x / vectors;
     active = row_in_block < rows_in_block;
-    channel = threadIdx.x % vectors * Vector<T>::kSize;
-    row = static_cast<int64_t>(blockIdx.x) * rows_in_block + row_in_block;
+    channel = threadIdx.x % vectors * V::kSize;
+    row = rows.rows - 1 - (static_cast<int64_t>(blockIdx.x) * rows_in_block + row_in_block);
     step = static_cast<int64_t>(gridDim.x) * rows_in_block;
   }
 };
 
-template <typename T>
-int pass_blocks(const Rows& rows) {
-  const int64_t rows_in_block = kRowThreads / (rows.channels / Vector<T>::kSize);
-  return static_cast<int>(std::min<int64_t>(kPassBlocks, (rows.rows + rows_in_block - 1) / rows_in_block));
+template <typename V>
+int pass_blocks(const Rows& rows, int64_t most) {
+  const int64_t rows_in_block = kRowThreads / (rows.channels / V::kSize);
+  return static_cast<int>(std::min(most, (rows.rows + rows_in_block - 1) / rows_in_block));
 }
 
 // Channels whose sums a block makes: few, so that the block which ends last has little to add up.
 constexpr int kChunk = 32;
-constexpr int kNumbers = 2 * kChunk;                // two sums per channel
-constexpr int kPieces = kRowThreads / kNumbers;     // threads that add up for one sum
+constexpr int kNumbers = 2 * kChunk;             // two sums per channel
+constexpr int kPieces = kRowThreads / kNumbers;  // threads that add up for one sum
 
-template <typename T>
+template <typename V>
 struct SumLane {
-  static constexpr int kVectors = kChunk / Vector<T>::kSize;
+  static constexpr int kVectors = kChunk / V::kSize;
   static constexpr int kRows = kRowThreads / kVectors;
   int64_t row, step;
   int channel;
   bool active;
 
   __device__ explicit SumLane(int channels) {
-    channel = blockIdx.y * kChunk + threadIdx.x % kVectors * Vector<T>::kSize;
+    channel = blockIdx.y * kChunk + threadIdx.x % kVectors * V::kSize;
     active = channel < channels;
     row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kVectors;
     step = static_cast<int64_t>(gridDim.x) * kRows;
@@ -63,19 +74,19 @@ int64_t chunks_of(int64_t channels) {
   return (channels + kChunk - 1) / kChunk;
 }
 
-template <typename T>
+template <typename V>
 dim3 sum_blocks(const Rows& rows) {
-  const int64_t chunks = chunks_of(rows.channels), needed = (rows.rows + SumLane<T>::kRows - 1) / SumLane<T>::kRows;
-  return dim3(static_cast<unsigned>(std::max<int64_t>(1, std::min(kSumBlocks / chunks, needed))),
+  const int64_t chunks = chunks_of(rows.channels), needed = (rows.rows + SumLane<V>::kRows - 1) / SumLane<V>::kRows;
+  return dim3(static_cast<unsigned>(std::max<int64_t>(1, std::min(kBlocks / chunks, needed))),
               static_cast<unsigned>(chunks));
 }
 
-// Adds two numbers per channel over all rows: in a warp by shuffles, in the block through shared memory, over blocks in a
-// fixed order by the block that ends last, which returns true with the chunk's totals in `totals` as [2][kChunk].
-template <typename T>
-__device__ bool reduce_pairs(float (&a)[Vector<T>::kSize], float (&b)[Vector<T>::kSize], float* scratch,
-                             unsigned* counters, float (&totals)[kNumbers]) {
-  constexpr int kSize = Vector<T>::kSize, kVectors = SumLane<T>::kVectors, kWarps = kRowThreads / 32;
+// Adds two numbers per channel over all rows: in a warp by shuffles, in the block through shared memory, over blocks in
+// a fixed order by the block that ends last, which returns true with the chunk's totals in `totals` as [2][kChunk].
+template <typename V>
+__device__ bool reduce_pairs(float (&a)[V::kSize], float (&b)[V::kSize], float* scratch, unsigned* counters,
+                             float (&totals)[kNumbers]) {
+  constexpr int kSize = V::kSize, kVectors = SumLane<V>::kVectors, kWarps = kRowThreads / 32;
   __shared__ float shared[kRowThreads];
   __shared__ float by_warp[kWarps][kNumbers];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -136,20 +147,20 @@ __device__ void load_channels(const float* from, float (&to)[N]) {
   }
 }
 
-template <typename T>
-__global__ void __launch_bounds__(kRowThreads) statistics_kernel(NormArguments norm, const T* __restrict__ x,
-                                                                 float* scratch, unsigned* counters) {
+template <typename V>
+__global__ void __launch_bounds__(kRowThreads, kResident)
+    statistics_kernel(NormArguments norm, const void* __restrict__ x, float* scratch, unsigned* counters) {
   __shared__ float totals[kNumbers];
-  constexpr int kSize = Vector<T>::kSize;
+  constexpr int kSize = V::kSize;
   const int channels = static_cast<int>(norm.rows.channels);
-  const SumLane<T> lane(channels);
+  const SumLane<V> lane(channels);
   float sum[kSize] = {}, squares[kSize] = {};
   if (lane.active) {
     // Around the first row's values, so that a large mean does not swallow the variance.
-    const Vector<T> around = Vector<T>::load(x + lane.channel);
-#pragma unroll 4
+    const V around = V::load(x, lane.channel);
+#pragma unroll 2
     for (int64_t row = lane.row; row < norm.rows.rows; row += lane.step) {
-      const Vector<T> pixels = Vector<T>::load(x + row * channels + lane.channel);
+      const V pixels = V::load(x, row * channels + lane.channel);
 #pragma unroll
       for (int i = 0; i < kSize; ++i) {
         const float off = pixels.v[i] - around.v[i];
@@ -158,13 +169,13 @@ __global__ void __launch_bounds__(kRowThreads) statistics_kernel(NormArguments n
       }
     }
   }
-  if (!reduce_pairs<T>(sum, squares, scratch, counters, totals)) return;
+  if (!reduce_pairs<V>(sum, squares, scratch, counters, totals)) return;
   const float count = static_cast<float>(norm.rows.rows);
   const int c = blockIdx.y * kChunk + threadIdx.x;
   if (threadIdx.x < kChunk && c < channels) {
     const float off = totals[threadIdx.x] / count;
     const float variance = fmaxf(totals[kChunk + threadIdx.x] / count - off * off, 0.0f);
-    const float mean = off + to_float(x[c]);
+    const float mean = off + to_float(static_cast<const typename V::Element*>(x)[c]);
     const float inverse_sd = rsqrtf(variance + kEpsilon);
     norm.mean[c] = mean;
     norm.inverse_sd[c] = inverse_sd;
@@ -188,47 +199,47 @@ __global__ void running_kernel(NormArguments norm) {
   norm.shift[c] = real ? norm.beta[c] - norm.running_mean[c] * norm.scale[c] : 0.0f;
 }
 
-template <typename T, bool kResidual>
-__global__ void __launch_bounds__(kRowThreads) apply_kernel(NormArguments norm, const T* __restrict__ x, const T* __restrict__ residual,
-                             T* __restrict__ y) {
-  constexpr int kSize = Vector<T>::kSize;
+template <typename V, bool kResidual>
+__global__ void __launch_bounds__(kRowThreads) apply_kernel(NormArguments norm, const void* __restrict__ x,
+                                                            const void* __restrict__ residual, void* __restrict__ y) {
+  constexpr int kSize = V::kSize;
   const int channels = static_cast<int>(norm.rows.channels);
-  const Lane<T> lane(channels);
+  const Lane<V> lane(norm.rows);
   if (!lane.active) return;
   float scale[kSize], shift[kSize];
   load_channels(norm.scale + lane.channel, scale);
   load_channels(norm.shift + lane.channel, shift);
 #pragma unroll 4
-  for (int64_t row = lane.row; row < norm.rows.rows; row += lane.step) {
+  for (int64_t row = lane.row; row >= 0; row -= lane.step) {
     const int64_t at = row * channels + lane.channel;
-    Vector<T> out = Vector<T>::load(x + at);
-    Vector<T> other{};
-    if (kResidual) other = Vector<T>::load(residual + at);
+    V out = V::load(x, at, /*again=*/false);
+    V other{};
+    if (kResidual) other = V::load(residual, at, /*again=*/false);
 #pragma unroll
     for (int i = 0; i < kSize; ++i) {
       out.v[i] = fmaf(out.v[i], scale[i], shift[i]);
       if (kResidual) out.v[i] += other.v[i];
       if (norm.relu) out.v[i] = fmaxf(out.v[i], 0.0f);
     }
-    out.store(y + at);
+    out.store(y, at);
   }
 }
 
-// dy through the ReLU, for one vector.
-template <typename T, bool kSecond, bool kByOutput>
-__device__ Vector<T> through_relu(const NormBackwardArguments& a, int64_t at, const Vector<T>& x,
-                                  const float (&scale)[Vector<T>::kSize], const float (&shift)[Vector<T>::kSize]) {
-  Vector<T> dz = Vector<T>::load(static_cast<const T*>(a.dy[0]) + at);
+// dy through the ReLU, for one vector. The second pass reads dy again, unless it finds what this returns: dz.
+template <typename V, bool kSecond, bool kByOutput>
+__device__ V through_relu(const NormBackwardArguments& a, int64_t at, const V& x, const float (&scale)[V::kSize],
+                          const float (&shift)[V::kSize]) {
+  V dz = V::load(a.dy[0], at, /*again=*/!kByOutput);
   if (kSecond) {
-    const Vector<T> more = Vector<T>::load(static_cast<const T*>(a.dy[1]) + at);
+    const V more = V::load(a.dy[1], at, /*again=*/!kByOutput);
 #pragma unroll
-    for (int i = 0; i < Vector<T>::kSize; ++i) dz.v[i] += more.v[i];
+    for (int i = 0; i < V::kSize; ++i) dz.v[i] += more.v[i];
   }
   if (a.norm.relu) {
-    Vector<T> y{};
-    if (kByOutput) y = Vector<T>::load(static_cast<const T*>(a.y) + at);
+    V y{};
+    if (kByOutput) y = V::load(a.y, at, /*again=*/false);
 #pragma unroll
-    for (int i = 0; i < Vector<T>::kSize; ++i) {
+    for (int i = 0; i < V::kSize; ++i) {
       const float out = kByOutput ? y.v[i] : fmaf(x.v[i], scale[i], shift[i]);
       if (!(out > 0.0f)) dz.v[i] = 0.0f;
     }
@@ -236,25 +247,25 @@ __device__ Vector<T> through_relu(const NormBackwardArguments& a, int64_t at, co
   return dz;
 }
 
-template <typename T, bool kSecond, bool kResidual>
-__global__ void __launch_bounds__(kRowThreads) backward_reduce_kernel(NormBackwardArguments a, float* scratch,
-                                                                      unsigned* counters) {
+template <typename V, bool kSecond, bool kResidual>
+__global__ void __launch_bounds__(kRowThreads, kResident)
+    backward_reduce_kernel(NormBackwardArguments a, float* scratch, unsigned* counters) {
   __shared__ float totals[kNumbers];
-  constexpr int kSize = Vector<T>::kSize;
+  constexpr int kSize = V::kSize;
   const int channels = static_cast<int>(a.norm.rows.channels);
-  const SumLane<T> lane(channels);
+  const SumLane<V> lane(channels);
   float sum[kSize] = {}, product[kSize] = {};
   if (lane.active) {
     float scale[kSize], shift[kSize], mean[kSize];
     load_channels(a.norm.scale + lane.channel, scale);
     load_channels(a.norm.shift + lane.channel, shift);
     load_channels(a.norm.mean + lane.channel, mean);
-#pragma unroll 2
+#pragma unroll 1
     for (int64_t row = lane.row; row < a.norm.rows.rows; row += lane.step) {
       const int64_t at = row * channels + lane.channel;
-      const Vector<T> x = Vector<T>::load(static_cast<const T*>(a.x) + at);
-      const Vector<T> dz = through_relu<T, kSecond, kResidual>(a, at, x, scale, shift);
-      if (kResidual) dz.store(static_cast<T*>(a.dz) + at);
+      const V x = V::load(a.x, at);
+      const V dz = through_relu<V, kSecond, kResidual>(a, at, x, scale, shift);
+      if (kResidual) dz.store(a.dz, at);
 #pragma unroll
       for (int i = 0; i < kSize; ++i) {
         sum[i] += dz.v[i];
@@ -262,7 +273,7 @@ __global__ void __launch_bounds__(kRowThreads) backward_reduce_kernel(NormBackwa
       }
     }
   }
-  if (!reduce_pairs<T>(sum, product, scratch, counters, totals)) return;
+  if (!reduce_pairs<V>(sum, product, scratch, counters, totals)) return;
   const float count = static_cast<float>(a.norm.rows.rows);
   const int c = blockIdx.y * kChunk + threadIdx.x;
   if (threadIdx.x < kChunk && c < channels) {
@@ -274,64 +285,65 @@ __global__ void __launch_bounds__(kRowThreads) backward_reduce_kernel(NormBackwa
     a.gamma_grad[c] = with_x;
     // dx = scale * (dz - total / n - (x - mean) * inverse_sd * with_x / n)
     const float tilt = -slope * with_x / count * inverse_sd;
-    a.coefficients[c] = slope;
-    a.coefficients[channels + c] = tilt;
-    a.coefficients[2 * channels + c] = -slope * total / count - tilt * a.norm.mean[c];
+    a.coefficients[c] = tilt;
+    a.coefficients[channels + c] = -slope * total / count - tilt * a.norm.mean[c];
   }
 }
 
-template <typename T, bool kSecond, bool kResidual>
-__global__ void __launch_bounds__(kRowThreads) backward_apply_kernel(NormBackwardArguments a) {
-  constexpr int kSize = Vector<T>::kSize;
+template <typename V, bool kSecond, bool kResidual>
+__global__ void __launch_bounds__(kRowThreads, kResident) backward_apply_kernel(NormBackwardArguments a) {
+  constexpr int kSize = V::kSize;
   const int channels = static_cast<int>(a.norm.rows.channels);
-  const Lane<T> lane(channels);
+  const Lane<V> lane(a.norm.rows);
   if (!lane.active) return;
-  float scale[kSize] = {}, shift[kSize] = {}, slope[kSize], tilt[kSize], level[kSize];
-  if (!kResidual) {
-    load_channels(a.norm.scale + lane.channel, scale);
-    load_channels(a.norm.shift + lane.channel, shift);
-  }
-  load_channels(a.coefficients + lane.channel, slope);
-  load_channels(a.coefficients + channels + lane.channel, tilt);
-  load_channels(a.coefficients + 2 * channels + lane.channel, level);
-#pragma unroll 2
-  for (int64_t row = lane.row; row < a.norm.rows.rows; row += lane.step) {
+  float scale[kSize], shift[kSize] = {}, tilt[kSize], level[kSize];
+  load_channels(a.norm.scale + lane.channel, scale);
+  if (!kResidual) load_channels(a.norm.shift + lane.channel, shift);
+  load_channels(a.coefficients + lane.channel, tilt);
+  load_channels(a.coefficients + channels + lane.channel, level);
+#pragma unroll 1
+  for (int64_t row = lane.row; row >= 0; row -= lane.step) {
     const int64_t at = row * channels + lane.channel;
-    const Vector<T> x = Vector<T>::load(static_cast<const T*>(a.x) + at);
-    Vector<T> dx;
+    const V x = V::load(a.x, at, /*again=*/false);
+    V dx;
     if (kResidual) {
-      dx = Vector<T>::load(static_cast<const T*>(a.dz) + at);
+      dx = V::load(a.dz, at, /*again=*/false);
     } else {
-      dx = through_relu<T, kSecond, false>(a, at, x, scale, shift);
+      dx = through_relu<V, kSecond, false>(a, at, x, scale, shift);
     }
 #pragma unroll
-    for (int i = 0; i < kSize; ++i) dx.v[i] = fmaf(dx.v[i], slope[i], fmaf(x.v[i], tilt[i], level[i]));
-    dx.store(static_cast<T*>(a.dx) + at);
+    for (int i = 0; i < kSize; ++i) dx.v[i] = fmaf(dx.v[i], scale[i], fmaf(x.v[i], tilt[i], level[i]));
+    dx.store(a.dx, at);
   }
 }
 
-template <typename T, bool kSecond, bool kResidual>
+template <typename V, bool kSecond, bool kResidual>
 void run_norm_backward(const NormBackwardArguments& a, float* scratch, unsigned* counters, cudaStream_t stream) {
   const Rows& rows = a.norm.rows;
-  backward_reduce_kernel<T, kSecond, kResidual>
-      <<<sum_blocks<T>(rows), kRowThreads, 0, stream>>>(a, scratch, counters);
-  backward_apply_kernel<T, kSecond, kResidual><<<pass_blocks<T>(rows), kRowThreads, 0, stream>>>(a);
+  backward_reduce_kernel<V, kSecond, kResidual><<<sum_blocks<V>(rows), kRowThreads, 0, stream>>>(a, scratch, counters);
+  backward_apply_kernel<V, kSecond, kResidual><<<pass_blocks<V>(rows, kBlocks), kRowThreads, 0, stream>>>(a);
 }
 
-template <typename T>
+template <typename V>
 void choose_norm_backward(const NormBackwardArguments& a, float* scratch, unsigned* counters, cudaStream_t stream) {
   const bool second = a.dy[1] != nullptr, residual = a.dz != nullptr;
-  if (second && residual) return run_norm_backward<T, true, true>(a, scratch, counters, stream);
-  if (second) return run_norm_backward<T, true, false>(a, scratch, counters, stream);
-  if (residual) return run_norm_backward<T, false, true>(a, scratch, counters, stream);
-  run_norm_backward<T, false, false>(a, scratch, counters, stream);
+  if (second && residual) return run_norm_backward<V, true, true>(a, scratch, counters, stream);
+  if (second) return run_norm_backward<V, true, false>(a, scratch, counters, stream);
+  if (residual) return run_norm_backward<V, false, true>(a, scratch, counters, stream);
+  run_norm_backward<V, false, false>(a, scratch, counters, stream);
+}
+
+// with(Type()) for the activations' type.
+template <typename With>
+void of_type(const Rows& rows, const With& with) {
+  rows.wide ? with(float{}) : with(Half{});
 }
 
 }  // namespace
 
 int64_t norm_scratch_floats(int64_t channels) {
-  // At most kSumBlocks blocks, or one for each chunk.
-  return std::max<int64_t>(kSumBlocks, chunks_of(channels)) * kNumbers;
+  // At most kBlocks blocks, or one for each chunk.
+  return std::max<int64_t>(kBlocks, chunks_of(channels)) * kNumbers;
 }
 
 int64_t norm_counters(int64_t channels) {
@@ -340,12 +352,10 @@ int64_t norm_counters(int64_t channels) {
 
 void norm_statistics(const NormArguments& norm, const void* x, float* scratch, unsigned* counters,
                      cudaStream_t stream) {
-  const auto run = [&](auto zero) {
-    using T = decltype(zero);
-    statistics_kernel<T><<<sum_blocks<T>(norm.rows), kRowThreads, 0, stream>>>(
-        norm, static_cast<const T*>(x), scratch, counters);
-  };
-  norm.rows.wide ? run(float{}) : run(Half{});
+  of_type(norm.rows, [&](auto zero) {
+    using V = ForwardVector<decltype(zero)>;
+    statistics_kernel<V><<<sum_blocks<V>(norm.rows), kRowThreads, 0, stream>>>(norm, x, scratch, counters);
+  });
 }
 
 void norm_from_running(const NormArguments& norm, cudaStream_t stream) {
@@ -354,26 +364,21 @@ void norm_from_running(const NormArguments& norm, cudaStream_t stream) {
 }
 
 void norm_apply(const NormArguments& norm, const void* x, const void* residual, void* y, cudaStream_t stream) {
-  const auto run = [&](auto zero) {
-    using T = decltype(zero);
-    const int blocks = pass_blocks<T>(norm.rows);
-    const T* from = static_cast<const T*>(x);
-    T* to = static_cast<T*>(y);
+  of_type(norm.rows, [&](auto zero) {
+    using V = ForwardVector<decltype(zero)>;
+    const int blocks = pass_blocks<V>(norm.rows, kForwardBlocks);
     if (residual != nullptr) {
-      apply_kernel<T, true><<<blocks, kRowThreads, 0, stream>>>(norm, from, static_cast<const T*>(residual), to);
+      apply_kernel<V, true><<<blocks, kRowThreads, 0, stream>>>(norm, x, residual, y);
     } else {
-      apply_kernel<T, false><<<blocks, kRowThreads, 0, stream>>>(norm, from, nullptr, to);
+      apply_kernel<V, false><<<blocks, kRowThreads, 0, stream>>>(norm, x, nullptr, y);
     }
-  };
-  norm.rows.wide ? run(float{}) : run(Half{});
+  });
 }
 
 void norm_backward(const NormBackwardArguments& arguments, float* scratch, unsigned* counters, cudaStream_t stream) {
-  if (arguments.norm.rows.wide) {
-    choose_norm_backward<float>(arguments, scratch, counters, stream);
-  } else {
-    choose_norm_backward<Half>(arguments, scratch, counters, stream);
-  }
+  of_type(arguments.norm.rows, [&](auto zero) {
+    choose_norm_backward<BackwardVector<decltype(zero)>>(arguments, scratch, counters, stream);
+  });
 }
 
 }  // namespace onetap::fused::cuda

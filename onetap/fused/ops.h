@@ -87,9 +87,9 @@ class Ops {
   virtual ~Ops() = default;
 
   // packed = weight * P(attention, temperature), in the activations' type.
-  virtual void pack_weights(std::vector<ConvState>& convs, const StepValues& values) = 0;
+  virtual void pack_weights(at::ArrayRef<ConvState> convs, const StepValues& values) = 0;
   // From packed's gradients to those of weight and attention, and one step of SGD.
-  virtual void update_convs(std::vector<ConvState>& convs, const StepValues& values, const UpdateOptions& options) = 0;
+  virtual void update_convs(at::ArrayRef<ConvState> convs, const StepValues& values, const UpdateOptions& options) = 0;
   virtual void update_plain(std::vector<PlainState>& states, const StepValues& values,
                             const UpdateOptions& options) = 0;
 

@@ -38,17 +38,18 @@ void sgd(torch::Tensor parameter, torch::Tensor velocity, const torch::Tensor& g
 
 class ReferenceOps : public Ops {
  public:
-  void pack_weights(std::vector<ConvState>& convs, const StepValues& values) override {
+  void pack_weights(at::ArrayRef<ConvState> convs, const StepValues& values) override {
     const torch::NoGradGuard no_grad;
     const double temperature = values.rates[1].item<double>();
-    for (ConvState& conv : convs) {
+    for (const ConvState& conv : convs) {
       real_part(conv.packed, conv).copy_(masked_weight(conv.weight, conv.attention, conv.share, temperature));
     }
   }
 
-  void update_convs(std::vector<ConvState>& convs, const StepValues& values, const UpdateOptions& options) override {
+  void update_convs(at::ArrayRef<ConvState> convs, const StepValues& values, const UpdateOptions& options) override {
+    const torch::AutoGradMode with_grad(true);  // also where backward() calls it
     const double rate = values.rates[0].item<double>(), temperature = values.rates[1].item<double>();
-    for (ConvState& conv : convs) {
+    for (const ConvState& conv : convs) {
       const auto grad = real_part(conv.grad, conv).to(torch::kFloat32);
       std::vector<torch::Tensor> inputs = {conv.weight.detach().requires_grad_()};
       if (conv.attention.defined()) inputs.push_back(conv.attention.detach().requires_grad_());

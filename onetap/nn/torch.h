@@ -21,11 +21,12 @@ inline torch::Tensor per_channel(const torch::Tensor& values) {
 }
 
 // How LibTorch computes on a GPU from now on: whether 32-bit convolutions and products may round their inputs to TF32;
-// and cuDNN tries its algorithms.
+// and cuDNN tries its algorithms, all of them: the best is often not among the ten that its heuristics like best.
 inline void set_gpu_arithmetic(bool tf32) {
   at::globalContext().setAllowTF32CuDNN(tf32);
   at::globalContext().setAllowTF32CuBLAS(tf32);
   at::globalContext().setBenchmarkCuDNN(true);
+  at::globalContext().setBenchmarkLimitCuDNN(0);
 }
 
 // On a CPU 1.13 writes outside of its memory in a 1x1 convolution that has a stride and fewer than 16 inputs, if
