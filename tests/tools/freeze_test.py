@@ -45,6 +45,10 @@ class Freeze(CommandTest):
         self.assertEqual([row["form"] for row in rows], ["soft", "hard", "frozen"])
         self.assertEqual(rows[1]["accuracy"], rows[2]["accuracy"])
         self.assertAlmostEqual(rows[1]["loss"], rows[2]["loss"], places=4)
+        slow, = json.loads(self.succeeds("eval", model, "--data", DATA, "--reference", "--json").stdout)
+        self.assertEqual(rows[2]["accuracy"], slow["accuracy"])
+        self.assertAlmostEqual(rows[2]["loss"], slow["loss"], places=4)
+        self.assertNotEqual(rows[2]["loss"], slow["loss"])  # another order of sums: it is another executor
 
         counted = json.loads(self.succeeds("count", model, "--json").stdout)
         self.assertEqual(counted["file_bytes"], os.path.getsize(model))

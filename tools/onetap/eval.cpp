@@ -7,6 +7,7 @@
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
 #include "onetap/data/score.h"
+#include "onetap/runtime/reference.h"
 #include "onetap/runtime/session_pool.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/classify.h"
@@ -38,8 +39,9 @@ std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::strin
     };
   }
   SessionPool sessions(model);
-  const Predictions said =
-      score_classifier(*source->test, score, [&](const float* pixels) { return sessions.run(pixels); });
+  const Predictions said = score_classifier(*source->test, score, [&](const float* pixels) {
+    return options.reference ? run_reference(net, pixels) : sessions.run(pixels);
+  });
   console().clear_progress();
   return {{path, net.graph.name(), weight_type_name(net.weight_type), "frozen", 0, said.accuracy(), said.loss(),
            count_network(net.graph, CountRules::kPaper).params}};
@@ -107,6 +109,9 @@ void add_eval(CLI::App& app, Action& action) {
   verb->add_option("--threads", options->threads, "CPU threads (default: all that this process may use)")
       ->check(CLI::Range(1, 1024))
       ->option_text("N");
+  verb->add_flag(
+      "--reference", options->reference,
+      "run .tap files by the reference executor: plain loops, slow, what everything faster is tested against");
   verb->add_flag("--json", options->json, "for programs");
   verb->footer(
       "Examples:\n"
