@@ -45,8 +45,7 @@ __global__ void pool_backward_kernel(const float* __restrict__ dy, int pixels, i
                                      T* __restrict__ dx) {
   T* image = dx + static_cast<int64_t>(blockIdx.x) * pixels * channels;
   for (int c = threadIdx.x; c < channels; c += blockDim.x) {
-    const float each =
-        c < real ? dy[static_cast<int64_t>(blockIdx.x) * real + c] / static_cast<float>(pixels) : 0.0f;
+    const float each = c < real ? dy[static_cast<int64_t>(blockIdx.x) * real + c] / static_cast<float>(pixels) : 0.0f;
     for (int p = 0; p < pixels; ++p) put(each, image + static_cast<int64_t>(p) * channels + c);
   }
 }
@@ -96,8 +95,7 @@ __global__ void cross_entropy_kernel(LossArguments a) {
       a.dlogits[static_cast<int64_t>(n) * classes + c] = (expf(row[c] - log_total) - target) / a.step_images;
     }
     if (lane == 0) {
-      loss += (1.0f - a.smoothing) * (log_total - row[label]) +
-              even * (static_cast<float>(classes) * log_total - all);
+      loss += (1.0f - a.smoothing) * (log_total - row[label]) + even * (static_cast<float>(classes) * log_total - all);
       right += best_at == label;
     }
   }
@@ -167,31 +165,34 @@ struct Taps {
   }
 };
 
-constexpr int kCropThreads = 256, kCropRows = 8;
+constexpr int kCropThreads = 256, kCropRows = 8, kCropColumns = 256;
 
-// A block for some rows of an image's view; the taps of all columns and of its rows are made once.
+// A block for some rows and columns of an image's view, whose taps are made once.
 template <typename T>
 __global__ void crop_kernel(CropArguments a) {
-  extern __shared__ Taps taps[];
-  const int size = static_cast<int>(a.size), first_row = blockIdx.y * kCropRows;
-  const int rows = min(kCropRows, size - first_row);
+  __shared__ Taps across_taps[kCropColumns], down_taps[kCropRows];
+  const int size = static_cast<int>(a.size), first_row = blockIdx.y * kCropRows,
+            first_column = blockIdx.z * kCropColumns;
+  const int rows = min(kCropRows, size - first_row), columns = min(kCropColumns, size - first_column);
   const CropEntry e = a.entries[blockIdx.x];
+  const auto unflipped = [&](int column) { return e.flip ? size - 1 - column : column; };
   if (e.resize) {
-    for (int i = threadIdx.x; i < size + rows; i += blockDim.x) {
-      taps[i] = i < size ? Taps::make(e.width, e.left, e.box_width, size, i)
-                         : Taps::make(e.height, e.top, e.box_height, size, first_row + i - size);
+    for (int i = threadIdx.x; i < columns; i += blockDim.x) {
+      across_taps[i] = Taps::make(e.width, e.left, e.box_width, size, unflipped(first_column + i));
+    }
+    if (threadIdx.x < rows) {
+      down_taps[threadIdx.x] = Taps::make(e.height, e.top, e.box_height, size, first_row + threadIdx.x);
     }
   }
   __syncthreads();
   const Cutout square{e.cut_top, e.cut_left, e.cut_side};
   const uint8_t* planes = a.bytes + e.offset;
   const int64_t plane = static_cast<int64_t>(e.height) * e.width;
-  T* out = static_cast<T*>(a.out) + (static_cast<int64_t>(blockIdx.x) * size + first_row) * size * a.channels;
-  for (int p = threadIdx.x; p < rows * size; p += blockDim.x) {
-    const int row = p / size, column = e.flip ? size - 1 - p % size : p % size;
+  for (int p = threadIdx.x; p < rows * columns; p += blockDim.x) {
+    const int row = first_row + p / columns, column = first_column + p % columns;
     float values[3] = {0, 0, 0};
     if (e.resize) {
-      const Taps across = taps[column], down = taps[size + row];
+      const Taps across = across_taps[p % columns], down = down_taps[p / columns];
       for (int y = 0; y < down.count; ++y) {
         const uint8_t* from = planes + static_cast<int64_t>(down.first + y) * e.width + across.first;
         float sums[3] = {0, 0, 0};
@@ -203,15 +204,15 @@ __global__ void crop_kernel(CropArguments a) {
         for (int c = 0; c < 3; ++c) values[c] += weight * sums[c];
       }
     } else {
-      const int y = static_cast<int>(e.top) + first_row + row, x = static_cast<int>(e.left) + column;
+      const int y = static_cast<int>(e.top) + row, x = static_cast<int>(e.left) + unflipped(column);
       if (y >= 0 && y < e.height && x >= 0 && x < e.width) {
         for (int c = 0; c < 3; ++c) {
           values[c] = static_cast<float>(planes[c * plane + static_cast<int64_t>(y) * e.width + x]);
         }
       }
     }
-    const bool cut = square.covers(first_row + row, p % size);
-    T* pixel = out + static_cast<int64_t>(p) * a.channels;
+    const bool cut = square.covers(row, column);
+    T* pixel = static_cast<T*>(a.out) + ((static_cast<int64_t>(blockIdx.x) * size + row) * size + column) * a.channels;
     for (int c = 0; c < a.channels; ++c) {
       put(c < 3 && !cut ? __fadd_rn(__fmul_rn(values[c], a.multiply[c]), a.add[c]) : 0.0f, pixel + c);
     }
@@ -229,24 +230,22 @@ __global__ void advance_kernel(int64_t* clock, int64_t* counter, const float* ta
 
 void global_pool(const Rows& rows, const void* x, int64_t images, int64_t real, float* y, cudaStream_t stream) {
   const int pixels = static_cast<int>(rows.rows / images), channels = static_cast<int>(rows.channels);
-  const auto run = [&](auto zero) {
+  of_type(rows.wide, [&](auto zero) {
     using T = decltype(zero);
     const dim3 blocks(static_cast<unsigned>(images), static_cast<unsigned>((real + kPoolChannels - 1) / kPoolChannels));
     pool_kernel<T><<<blocks, dim3(kPoolChannels, kPoolPieces), 0, stream>>>(static_cast<const T*>(x), pixels, channels,
-                                                                           static_cast<int>(real), y);
-  };
-  rows.wide ? run(float{}) : run(Half{});
+                                                                            static_cast<int>(real), y);
+  });
 }
 
 void global_pool_backward(const Rows& rows, const float* dy, int64_t images, int64_t real, void* dx,
                           cudaStream_t stream) {
   const int pixels = static_cast<int>(rows.rows / images), channels = static_cast<int>(rows.channels);
-  const auto run = [&](auto zero) {
+  of_type(rows.wide, [&](auto zero) {
     using T = decltype(zero);
     pool_backward_kernel<T><<<static_cast<int>(images), 256, 0, stream>>>(dy, pixels, channels, static_cast<int>(real),
-                                                                         static_cast<T*>(dx));
-  };
-  rows.wide ? run(float{}) : run(Half{});
+                                                                          static_cast<T*>(dx));
+  });
 }
 
 void column_sums(const float* x, int64_t rows, int64_t columns, float* sums, cudaStream_t stream) {
@@ -261,22 +260,15 @@ void cross_entropy(const LossArguments& arguments, cudaStream_t stream) {
 
 void sample(const SampleArguments& arguments, cudaStream_t stream) {
   const auto blocks = static_cast<int>(arguments.count);
-  if (arguments.wide) {
-    sample_kernel<float><<<blocks, 256, 0, stream>>>(arguments);
-  } else {
-    sample_kernel<Half><<<blocks, 256, 0, stream>>>(arguments);
-  }
+  of_type(arguments.wide, [&](auto zero) { sample_kernel<decltype(zero)><<<blocks, 256, 0, stream>>>(arguments); });
 }
 
 void crop(const CropArguments& arguments, cudaStream_t stream) {
   const dim3 blocks(static_cast<unsigned>(arguments.count),
-                    static_cast<unsigned>((arguments.size + kCropRows - 1) / kCropRows));
-  const size_t shared = static_cast<size_t>(arguments.size + kCropRows) * sizeof(Taps);
-  if (arguments.wide) {
-    crop_kernel<float><<<blocks, kCropThreads, shared, stream>>>(arguments);
-  } else {
-    crop_kernel<Half><<<blocks, kCropThreads, shared, stream>>>(arguments);
-  }
+                    static_cast<unsigned>((arguments.size + kCropRows - 1) / kCropRows),
+                    static_cast<unsigned>((arguments.size + kCropColumns - 1) / kCropColumns));
+  of_type(arguments.wide,
+          [&](auto zero) { crop_kernel<decltype(zero)><<<blocks, kCropThreads, 0, stream>>>(arguments); });
 }
 
 void advance(int64_t* clock, int64_t* counter, const float* tables, int64_t steps, float* rates, cudaStream_t stream) {

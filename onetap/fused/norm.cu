@@ -333,12 +333,6 @@ void choose_norm_backward(const NormBackwardArguments& a, float* scratch, unsign
   run_norm_backward<V, false, false>(a, scratch, counters, stream);
 }
 
-// with(Type()) for the activations' type.
-template <typename With>
-void of_type(const Rows& rows, const With& with) {
-  rows.wide ? with(float{}) : with(Half{});
-}
-
 }  // namespace
 
 int64_t norm_scratch_floats(int64_t channels) {
@@ -352,7 +346,7 @@ int64_t norm_counters(int64_t channels) {
 
 void norm_statistics(const NormArguments& norm, const void* x, float* scratch, unsigned* counters,
                      cudaStream_t stream) {
-  of_type(norm.rows, [&](auto zero) {
+  of_type(norm.rows.wide, [&](auto zero) {
     using V = ForwardVector<decltype(zero)>;
     statistics_kernel<V><<<sum_blocks<V>(norm.rows), kRowThreads, 0, stream>>>(norm, x, scratch, counters);
   });
@@ -364,7 +358,7 @@ void norm_from_running(const NormArguments& norm, cudaStream_t stream) {
 }
 
 void norm_apply(const NormArguments& norm, const void* x, const void* residual, void* y, cudaStream_t stream) {
-  of_type(norm.rows, [&](auto zero) {
+  of_type(norm.rows.wide, [&](auto zero) {
     using V = ForwardVector<decltype(zero)>;
     const int blocks = pass_blocks<V>(norm.rows, kForwardBlocks);
     if (residual != nullptr) {
@@ -376,7 +370,7 @@ void norm_apply(const NormArguments& norm, const void* x, const void* residual, 
 }
 
 void norm_backward(const NormBackwardArguments& arguments, float* scratch, unsigned* counters, cudaStream_t stream) {
-  of_type(arguments.norm.rows, [&](auto zero) {
+  of_type(arguments.norm.rows.wide, [&](auto zero) {
     choose_norm_backward<BackwardVector<decltype(zero)>>(arguments, scratch, counters, stream);
   });
 }

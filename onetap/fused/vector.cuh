@@ -8,6 +8,12 @@ namespace onetap::fused::cuda {
 
 using Half = __nv_bfloat16;
 
+// with(Type()) for the activations' type: 32 bits wide or half of that.
+template <typename With>
+void of_type(bool wide, const With& with) {
+  wide ? with(float{}) : with(Half{});
+}
+
 inline __device__ float low_half(uint32_t pair) {
   return __uint_as_float(pair << 16);
 }

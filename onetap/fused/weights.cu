@@ -29,9 +29,9 @@ int64_t slices_of(const ConvEntry& conv) {
 // The slices of a block, and this thread's.
 struct Place {
   int conv;
-  int count;                // of the block
-  int64_t first;            // in the layer
-  int group, input;         // this thread's
+  int count;         // of the block
+  int first;         // in the layer
+  int group, input;  // this thread's
   bool active;
 
   __device__ explicit Place(const ConvTable& table) {
@@ -39,16 +39,17 @@ struct Place {
     while (static_cast<int>(blockIdx.x) >= table.first_block[conv + 1]) ++conv;
     const ConvEntry& entry = table.entries[conv];
     const int groups = (entry.outputs + entry.share - 1) / entry.share;
-    first = static_cast<int64_t>(static_cast<int>(blockIdx.x) - table.first_block[conv]) * kSlices;
-    count = static_cast<int>(min(static_cast<int64_t>(kSlices), static_cast<int64_t>(groups) * entry.inputs - first));
+    first = (static_cast<int>(blockIdx.x) - table.first_block[conv]) * kSlices;
+    count = min(kSlices, groups * entry.inputs - first);
     active = static_cast<int>(threadIdx.x) < count;
-    const int mine = static_cast<int>(first) + (active ? static_cast<int>(threadIdx.x) : 0);
+    const int mine = first + (active ? static_cast<int>(threadIdx.x) : 0);
     group = mine / entry.inputs;
     input = mine % entry.inputs;
   }
 };
 
-// Where the block's slices of output j of each group begin in the layer's weights; -1 for a group without such an output.
+// Where the block's slices of output j of each group begin in the layer's weights; -1 for a group without such an
+// output.
 __device__ void locate(const ConvEntry& conv, const Place& place, int j, int S, int* starts) {
   __syncthreads();
   const int output = place.group * conv.share + j;
@@ -56,49 +57,41 @@ __device__ void locate(const ConvEntry& conv, const Place& place, int j, int S, 
   __syncthreads();
 }
 
+// Where number i of a block's slices lies in a layer's; -1 for none.
+template <int S>
+struct Scattered {
+  const int* starts;
+  int count;
+  __device__ int operator()(int i) const {
+    const int start = i < count * S ? starts[i / S] : -1;
+    return start >= 0 ? start + i % S : -1;
+  }
+};
+template <int S>
+struct Together {
+  int first, count;
+  __device__ int operator()(int i) const { return i < count * S ? first * S + i : -1; }
+};
+
 // All of a thread's reads are under way before the first is waited for.
-template <int S>
-__device__ void fetch(const float* from, const int* starts, int count, float* to) {
+template <int S, template <int> class Where>
+__device__ void fetch(const float* from, const Where<S>& where, float* to) {
   float values[S];
 #pragma unroll
   for (int k = 0; k < S; ++k) {
-    const int i = threadIdx.x + k * kSlices;
-    const int start = i < count * S ? starts[i / S] : -1;
-    values[k] = start >= 0 ? from[start + i % S] : 0.0f;
+    const int at = where(threadIdx.x + k * kSlices);
+    values[k] = at >= 0 ? from[at] : 0.0f;
   }
 #pragma unroll
   for (int k = 0; k < S; ++k) to[threadIdx.x + k * kSlices] = values[k];
 }
 
-template <int S>
-__device__ void put_back(const float* from, const int* starts, int count, float* to) {
+template <int S, template <int> class Where>
+__device__ void put_back(const float* from, const Where<S>& where, float* to) {
 #pragma unroll
   for (int k = 0; k < S; ++k) {
-    const int i = threadIdx.x + k * kSlices;
-    const int start = i < count * S ? starts[i / S] : -1;
-    if (start >= 0) to[start + i % S] = from[i];
-  }
-}
-
-// What lies together in memory.
-template <int S>
-__device__ void fetch(const float* from, int count, float* to) {
-  float values[S];
-#pragma unroll
-  for (int k = 0; k < S; ++k) {
-    const int i = threadIdx.x + k * kSlices;
-    values[k] = i < count * S ? from[i] : 0.0f;
-  }
-#pragma unroll
-  for (int k = 0; k < S; ++k) to[threadIdx.x + k * kSlices] = values[k];
-}
-
-template <int S>
-__device__ void put_back(const float* from, int count, float* to) {
-#pragma unroll
-  for (int k = 0; k < S; ++k) {
-    const int i = threadIdx.x + k * kSlices;
-    if (i < count * S) to[i] = from[i];
+    const int i = threadIdx.x + k * kSlices, at = where(i);
+    if (at >= 0) to[at] = from[i];
   }
 }
 
@@ -173,10 +166,10 @@ __device__ void pack_block(const ConvEntry& conv, const Place& place, float temp
   float* logits = shared;
   float* weights = shared + kSlices * S;
   float p[S];
-  if (conv.attention != nullptr) fetch<S>(conv.attention + place.first * S, place.count, logits);
+  if (conv.attention != nullptr) fetch(conv.attention, Together<S>{place.first, place.count}, logits);
   for (int j = 0; j < conv.share; ++j) {
     locate(conv, place, j, S, starts);
-    fetch<S>(conv.weight, starts, place.count, weights);
+    fetch(conv.weight, Scattered<S>{starts, place.count}, weights);
     __syncthreads();
     if (j == 0) probabilities<S>(conv, place, logits, temperature, p);
     if (place.active && starts[threadIdx.x] >= 0) {
@@ -206,14 +199,16 @@ __device__ void update_block(const ConvEntry& conv, const Place& place, const fl
   float* weights = shared + 2 * kSlices * S;
   float* velocities = shared + 3 * kSlices * S;
   float p[S], dp[S] = {};
+  const Together<S> logits_at{place.first, place.count};
+  const Scattered<S> weights_at{starts, place.count};
   if (attends) {
-    fetch<S>(conv.attention + place.first * S, place.count, logits);
-    fetch<S>(conv.attention_momentum + place.first * S, place.count, logit_velocities);
+    fetch(conv.attention, logits_at, logits);
+    fetch(conv.attention_momentum, logits_at, logit_velocities);
   }
   for (int j = 0; j < conv.share; ++j) {
     locate(conv, place, j, S, starts);
-    fetch<S>(conv.weight, starts, place.count, weights);
-    fetch<S>(conv.weight_momentum, starts, place.count, velocities);
+    fetch(conv.weight, weights_at, weights);
+    fetch(conv.weight_momentum, weights_at, velocities);
     const bool here = place.active && starts[threadIdx.x] >= 0;
     float grad[S];
     if (here) {
@@ -233,8 +228,8 @@ __device__ void update_block(const ConvEntry& conv, const Place& place, const fl
       }
     }
     __syncthreads();
-    put_back<S>(weights, starts, place.count, conv.weight);
-    put_back<S>(velocities, starts, place.count, conv.weight_momentum);
+    put_back(weights, weights_at, conv.weight);
+    put_back(velocities, weights_at, conv.weight_momentum);
   }
   if (!attends) return;
   if (place.active) {
@@ -248,8 +243,8 @@ __device__ void update_block(const ConvEntry& conv, const Place& place, const fl
     }
   }
   __syncthreads();
-  put_back<S>(logits, place.count, conv.attention + place.first * S);
-  put_back<S>(logit_velocities, place.count, conv.attention_momentum + place.first * S);
+  put_back(logits, logits_at, conv.attention);
+  put_back(logit_velocities, logits_at, conv.attention_momentum);
 }
 
 template <typename T, int S>
@@ -261,8 +256,8 @@ __global__ void __launch_bounds__(kSlices) pack_kernel(const __grid_constant__ C
 }
 
 template <typename T, int S>
-__global__ void __launch_bounds__(kSlices) update_kernel(const __grid_constant__ ConvTable table, const float* rates,
-                                                         Update update) {
+__global__ void __launch_bounds__(kSlices)
+    update_kernel(const __grid_constant__ ConvTable table, const float* rates, Update update) {
   __shared__ float shared[4 * kSlices * S];
   __shared__ int starts[kSlices];
   const Place place(table);
@@ -287,23 +282,14 @@ void over_convs(const ConvEntry* convs, int count, int area, Launch&& launch) {
   }
 }
 
-// Calls run(type, area) for the activations' type and every area that kernels are compiled for.
-template <typename T>
-struct TypeTag {
-  using Type = T;
-};
+// Calls run(Type(), area) for the activations' type and every area that kernels are compiled for.
 template <typename Run>
-void over_kinds(bool wide, Run&& run) {
-  const auto areas = [&](auto type) {
-    run(type, std::integral_constant<int, 1>());
-    run(type, std::integral_constant<int, 9>());
-    run(type, std::integral_constant<int, 25>());
-  };
-  if (wide) {
-    areas(TypeTag<float>());
-  } else {
-    areas(TypeTag<Half>());
-  }
+void over_kinds(bool wide, const Run& run) {
+  of_type(wide, [&](auto zero) {
+    run(zero, std::integral_constant<int, 1>());
+    run(zero, std::integral_constant<int, 9>());
+    run(zero, std::integral_constant<int, 25>());
+  });
 }
 
 struct PlainTable {
@@ -321,25 +307,23 @@ __global__ void plain_kernel(const __grid_constant__ PlainTable table, const flo
 }  // namespace
 
 void pack_weights(const ConvEntry* convs, int count, bool wide, const float* rates, cudaStream_t stream) {
-  over_kinds(wide, [&](auto type, auto area) {
+  over_kinds(wide, [&](auto zero, auto area) {
     over_convs(convs, count, area(), [&](const ConvTable& table, int blocks) {
-      pack_kernel<typename decltype(type)::Type, decltype(area)::value><<<blocks, kSlices, 0, stream>>>(table, rates);
+      pack_kernel<decltype(zero), decltype(area)::value><<<blocks, kSlices, 0, stream>>>(table, rates);
     });
   });
 }
 
 void update_convs(const ConvEntry* convs, int count, bool wide, const float* rates, const Update& update,
                   cudaStream_t stream) {
-  over_kinds(wide, [&](auto type, auto area) {
+  over_kinds(wide, [&](auto zero, auto area) {
     over_convs(convs, count, area(), [&](const ConvTable& table, int blocks) {
-      update_kernel<typename decltype(type)::Type, decltype(area)::value>
-          <<<blocks, kSlices, 0, stream>>>(table, rates, update);
+      update_kernel<decltype(zero), decltype(area)::value><<<blocks, kSlices, 0, stream>>>(table, rates, update);
     });
   });
 }
 
-void update_plain(const PlainEntry* entries, int count, const float* rates, const Update& update,
-                  cudaStream_t stream) {
+void update_plain(const PlainEntry* entries, int count, const float* rates, const Update& update, cudaStream_t stream) {
   constexpr int kThreads = 256;
   for (int first = 0; first < count; first += PlainTable::kMost) {
     PlainTable table{};

@@ -38,6 +38,10 @@ class GraphModuleImpl : public torch::nn::Module {
   using TrainingNorm = std::function<torch::Tensor(torch::nn::BatchNorm2dImpl&, const torch::Tensor&)>;
   void set_training_norm(TrainingNorm norm) { training_norm_ = std::move(norm); }
 
+  // Sees what every node gives in a forward pass, as soon as it is there.
+  using Observer = std::function<void(const Node&, const torch::Tensor&)>;
+  void set_observer(Observer observer) { observer_ = std::move(observer); }
+
   const Graph& graph() const { return graph_; }
 
  private:
@@ -55,6 +59,7 @@ class GraphModuleImpl : public torch::nn::Module {
   size_t output_ = 0;
   std::vector<SalLayer> sal_layers_;
   TrainingNorm training_norm_;
+  Observer observer_;
 };
 TORCH_MODULE(GraphModule);
 

@@ -178,7 +178,7 @@ TEST_P(CudaKernels, CropsEqualTheReference) {
                                   {1, 1, {{0, 0, 1, 1}, true, true, {}}},
                                   {33, 20, {{-4, 3, 24, 24}, true, false, {}}},  // over the edges, pixel for pixel
                                   {24, 24, {{0, 0, 24, 24}, false, false, {20, 3, 8}}}};
-  for (const int64_t size : {1, 24, 37}) {
+  for (const int64_t size : {1, 24, 37, 300}) {
     View view;
     view.size = size;
     view.normalisation = {{0.4f, 0.5f, 0.6f}, {0.2f, 0.25f, 0.3f}};
