@@ -171,8 +171,8 @@ constexpr int kCropThreads = 256, kCropRows = 8, kCropColumns = 256;
 template <typename T>
 __global__ void crop_kernel(CropArguments a) {
   __shared__ Taps across_taps[kCropColumns], down_taps[kCropRows];
-  const int size = static_cast<int>(a.size), first_row = blockIdx.y * kCropRows,
-            first_column = blockIdx.z * kCropColumns;
+  const int size = static_cast<int>(a.size);
+  const int first_row = blockIdx.y * kCropRows, first_column = blockIdx.z * kCropColumns;
   const int rows = min(kCropRows, size - first_row), columns = min(kCropColumns, size - first_column);
   const CropEntry e = a.entries[blockIdx.x];
   const auto unflipped = [&](int column) { return e.flip ? size - 1 - column : column; };

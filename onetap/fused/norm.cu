@@ -157,10 +157,10 @@ __global__ void __launch_bounds__(kRowThreads, kResident)
   float sum[kSize] = {}, squares[kSize] = {};
   if (lane.active) {
     // Around the first row's values, so that a large mean does not swallow the variance.
-    const V around = V::load(x, lane.channel);
+    const V around = load<V>(x, lane.channel);
 #pragma unroll 2
     for (int64_t row = lane.row; row < norm.rows.rows; row += lane.step) {
-      const V pixels = V::load(x, row * channels + lane.channel);
+      const V pixels = load<V>(x, row * channels + lane.channel);
 #pragma unroll
       for (int i = 0; i < kSize; ++i) {
         const float off = pixels.v[i] - around.v[i];
@@ -212,16 +212,16 @@ __global__ void __launch_bounds__(kRowThreads) apply_kernel(NormArguments norm, 
 #pragma unroll 4
   for (int64_t row = lane.row; row >= 0; row -= lane.step) {
     const int64_t at = row * channels + lane.channel;
-    V out = V::load(x, at, /*again=*/false);
+    V out = load<V>(x, at, /*again=*/false);
     V other{};
-    if (kResidual) other = V::load(residual, at, /*again=*/false);
+    if (kResidual) other = load<V>(residual, at, /*again=*/false);
 #pragma unroll
     for (int i = 0; i < kSize; ++i) {
       out.v[i] = fmaf(out.v[i], scale[i], shift[i]);
       if (kResidual) out.v[i] += other.v[i];
       if (norm.relu) out.v[i] = fmaxf(out.v[i], 0.0f);
     }
-    out.store(y, at);
+    store(out, y, at);
   }
 }
 
@@ -229,15 +229,15 @@ __global__ void __launch_bounds__(kRowThreads) apply_kernel(NormArguments norm, 
 template <typename V, bool kSecond, bool kByOutput>
 __device__ V through_relu(const NormBackwardArguments& a, int64_t at, const V& x, const float (&scale)[V::kSize],
                           const float (&shift)[V::kSize]) {
-  V dz = V::load(a.dy[0], at, /*again=*/!kByOutput);
+  V dz = load<V>(a.dy[0], at, /*again=*/!kByOutput);
   if (kSecond) {
-    const V more = V::load(a.dy[1], at, /*again=*/!kByOutput);
+    const V more = load<V>(a.dy[1], at, /*again=*/!kByOutput);
 #pragma unroll
     for (int i = 0; i < V::kSize; ++i) dz.v[i] += more.v[i];
   }
   if (a.norm.relu) {
     V y{};
-    if (kByOutput) y = V::load(a.y, at, /*again=*/false);
+    if (kByOutput) y = load<V>(a.y, at, /*again=*/false);
 #pragma unroll
     for (int i = 0; i < V::kSize; ++i) {
       const float out = kByOutput ? y.v[i] : fmaf(x.v[i], scale[i], shift[i]);
@@ -263,9 +263,9 @@ __global__ void __launch_bounds__(kRowThreads, kResident)
 #pragma unroll 1
     for (int64_t row = lane.row; row < a.norm.rows.rows; row += lane.step) {
       const int64_t at = row * channels + lane.channel;
-      const V x = V::load(a.x, at);
+      const V x = load<V>(a.x, at);
       const V dz = through_relu<V, kSecond, kResidual>(a, at, x, scale, shift);
-      if (kResidual) dz.store(a.dz, at);
+      if (kResidual) store(dz, a.dz, at);
 #pragma unroll
       for (int i = 0; i < kSize; ++i) {
         sum[i] += dz.v[i];
@@ -304,16 +304,16 @@ __global__ void __launch_bounds__(kRowThreads, kResident) backward_apply_kernel(
 #pragma unroll 1
   for (int64_t row = lane.row; row >= 0; row -= lane.step) {
     const int64_t at = row * channels + lane.channel;
-    const V x = V::load(a.x, at, /*again=*/false);
+    const V x = load<V>(a.x, at, /*again=*/false);
     V dx;
     if (kResidual) {
-      dx = V::load(a.dz, at, /*again=*/false);
+      dx = load<V>(a.dz, at, /*again=*/false);
     } else {
       dx = through_relu<V, kSecond, false>(a, at, x, scale, shift);
     }
 #pragma unroll
     for (int i = 0; i < kSize; ++i) dx.v[i] = fmaf(dx.v[i], scale[i], fmaf(x.v[i], tilt[i], level[i]));
-    dx.store(a.dx, at);
+    store(dx, a.dx, at);
   }
 }
 

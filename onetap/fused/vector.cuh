@@ -25,60 +25,61 @@ inline __device__ uint32_t halves(float low, float high) {
   return *reinterpret_cast<const uint32_t*>(&rounded);
 }
 
-// `again`: whether anything reads the same soon; if not, the cache need not keep it.
-template <typename Raw>
-__device__ Raw read(const void* from, int64_t index, bool again) {
-  const Raw* place = static_cast<const Raw*>(from) + index;
-  return again ? *place : __ldcs(place);
-}
-
-// N neighbouring activations as floats, read and written at once: those from `at` on.
+// N neighbouring activations as floats. Raw: as they lie in memory.
 template <typename T, int N>
 struct Vector;
 
 template <>
 struct Vector<float, 4> {
   using Element = float;
+  using Raw = float4;
   static constexpr int kSize = 4;
   float v[4];
-  __device__ static Vector load(const void* from, int64_t at, bool again = true) {
-    const float4 raw = read<float4>(from, at / kSize, again);
-    return {{raw.x, raw.y, raw.z, raw.w}};
-  }
-  __device__ void store(void* to, int64_t at) const {
-    static_cast<float4*>(to)[at / kSize] = make_float4(v[0], v[1], v[2], v[3]);
-  }
+  __device__ static Vector of(const Raw& raw) { return {{raw.x, raw.y, raw.z, raw.w}}; }
+  __device__ Raw raw() const { return make_float4(v[0], v[1], v[2], v[3]); }
 };
 
 template <>
 struct Vector<Half, 4> {
   using Element = Half;
+  using Raw = uint2;
   static constexpr int kSize = 4;
   float v[4];
-  __device__ static Vector load(const void* from, int64_t at, bool again = true) {
-    const uint2 raw = read<uint2>(from, at / kSize, again);
+  __device__ static Vector of(const Raw& raw) {
     return {{low_half(raw.x), high_half(raw.x), low_half(raw.y), high_half(raw.y)}};
   }
-  __device__ void store(void* to, int64_t at) const {
-    static_cast<uint2*>(to)[at / kSize] = make_uint2(halves(v[0], v[1]), halves(v[2], v[3]));
-  }
+  __device__ Raw raw() const { return make_uint2(halves(v[0], v[1]), halves(v[2], v[3])); }
 };
 
 template <>
 struct Vector<Half, 8> {
   using Element = Half;
+  using Raw = uint4;
   static constexpr int kSize = 8;
   float v[8];
-  __device__ static Vector load(const void* from, int64_t at, bool again = true) {
-    const uint4 raw = read<uint4>(from, at / kSize, again);
+  __device__ static Vector of(const Raw& raw) {
     return {{low_half(raw.x), high_half(raw.x), low_half(raw.y), high_half(raw.y), low_half(raw.z), high_half(raw.z),
              low_half(raw.w), high_half(raw.w)}};
   }
-  __device__ void store(void* to, int64_t at) const {
-    static_cast<uint4*>(to)[at / kSize] =
-        make_uint4(halves(v[0], v[1]), halves(v[2], v[3]), halves(v[4], v[5]), halves(v[6], v[7]));
+  __device__ Raw raw() const {
+    return make_uint4(halves(v[0], v[1]), halves(v[2], v[3]), halves(v[4], v[5]), halves(v[6], v[7]));
   }
 };
+
+// Those from `at` on. `again`: whether anything reads the same soon; if not, the cache need not keep it.
+template <typename V>
+__device__ typename V::Raw load_raw(const void* from, int64_t at, bool again = true) {
+  const auto* place = static_cast<const typename V::Raw*>(from) + at / V::kSize;
+  return again ? *place : __ldcs(place);
+}
+template <typename V>
+__device__ V load(const void* from, int64_t at, bool again = true) {
+  return V::of(load_raw<V>(from, at, again));
+}
+template <typename V>
+__device__ void store(const V& vector, void* to, int64_t at) {
+  static_cast<typename V::Raw*>(to)[at / V::kSize] = vector.raw();
+}
 
 inline __device__ float to_float(float x) {
   return x;
