@@ -38,25 +38,31 @@ Predictions ask_runtime(const TapNet& net, const Dataset& test, const VerifyOpti
 
 }  // namespace
 
-std::vector<Stage> verify_stages(nn::GraphModule& module, const TapNet& folded, const TapNet& file, const Dataset& test,
-                                 const VerifyOptions& options) {
-  std::vector<Stage> stages;
-  const auto add = [&](const char* name, Predictions said) {
-    Stage stage{name, std::move(said), {}};
-    if (!stages.empty()) stage.from_before = compare_outputs(stages.back().said, stage.said);
-    stages.push_back(std::move(stage));
-  };
+void StageCheck::add(const char* name, Predictions said) {
+  Stage stage{name, std::move(said), {}};
+  if (!stages_.empty()) stage.from_before = compare_outputs(stages_.back().said, stage.said);
+  stages_.push_back(std::move(stage));
+}
+
+void StageCheck::trained(nn::GraphModule& module) {
   const EvaluationScope scope(module);
   if (module->sal_layers().empty()) {
-    add("dense", ask_module(module, test, options, "dense"));
+    add("dense", ask_module(module, test_, options_, "dense"));
   } else {
-    add("soft", ask_module(module, test, options, "soft"));
+    add("soft", ask_module(module, test_, options_, "soft"));
     const nn::ModeGuard guard(module, nn::AttentionMode::kHard);
-    add("hard", ask_module(module, test, options, "hard"));
+    add("hard", ask_module(module, test_, options_, "hard"));
   }
-  add("folded", ask_runtime(folded, test, options, "folded"));
-  add("file", ask_runtime(file, test, options, "file"));
-  return stages;
+}
+
+void StageCheck::recalibrated(nn::GraphModule& module) {
+  const EvaluationScope scope(module);
+  const nn::ModeGuard guard(module, nn::AttentionMode::kHard);
+  add("recalibrated", ask_module(module, test_, options_, "recalibrated"));
+}
+
+void StageCheck::frozen(const char* name, const TapNet& net) {
+  add(name, ask_runtime(net, test_, options_, name));
 }
 
 double rounding_tolerance(WeightType type) {

@@ -13,7 +13,7 @@
 namespace onetap {
 
 struct Stage {
-  std::string name;  // soft, hard (or dense), folded, file
+  std::string name;  // soft, hard (or dense), recalibrated, folded, file
   Predictions said;
   OutputDifference from_before;  // to the stage before; zero for the first
 };
@@ -24,11 +24,27 @@ struct VerifyOptions {
   std::function<void(const std::string& stage, int64_t images)> progress;
 };
 
-// soft and hard by LibTorch on the CPU (dense alone for a network without Shift Attention Layers), `folded` (the net in
-// memory) and `file` (the one read back) by the runtime that will run the file. The module is left in training mode and
-// soft.
-std::vector<Stage> verify_stages(nn::GraphModule& module, const TapNet& folded, const TapNet& file, const Dataset& test,
-                                 const VerifyOptions& options);
+// Asks one stage after the other. Modules answer by LibTorch on the CPU and are left in training mode and soft; nets
+// answer by the runtime that will run the file.
+class StageCheck {
+ public:
+  StageCheck(const Dataset& test, VerifyOptions options) : test_(test), options_(std::move(options)) {}
+
+  // soft and hard; dense alone for a network without Shift Attention Layers.
+  void trained(nn::GraphModule& module);
+  // The hard (or dense) network again, with new statistics.
+  void recalibrated(nn::GraphModule& module);
+  void frozen(const char* name, const TapNet& net);
+
+  const std::vector<Stage>& stages() const { return stages_; }
+
+ private:
+  void add(const char* name, Predictions said);
+
+  const Dataset& test_;
+  const VerifyOptions options_;
+  std::vector<Stage> stages_;
+};
 
 // Relative difference of outputs that rounding explains.
 double rounding_tolerance(WeightType type);

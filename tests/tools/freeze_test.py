@@ -26,6 +26,18 @@ class Freeze(CommandTest):
         self.succeeds("train", *SMALL, "--out", self.path(out), *more)
         return self.path(out)
 
+    def test_statistics_taken_anew(self):
+        """Hardened early, the averages of training are those of another network."""
+        run, model = self.train("--t1", 6), self.path("model.tap")
+        result = json.loads(self.succeeds("freeze", run, "-o", model, "--recalibrate", 90, "--json").stdout)
+        stages = {stage["stage"]: stage for stage in result["stages"]}
+        self.assertEqual(list(stages), ["soft", "hard", "recalibrated", "folded", "file"])
+        self.assertGreater(stages["recalibrated"]["relative_difference"], 1e-3)
+        self.assertLess(stages["folded"]["relative_difference"], 1e-4)
+        self.assertEqual(stages["file"]["accuracy"], stages["recalibrated"]["accuracy"])
+        again = json.loads(self.succeeds("freeze", run, "-o", model, "--json").stdout)
+        self.assertEqual(again["stages"][1]["loss"], stages["hard"]["loss"])  # the run is as it was
+
     def test_the_whole_way(self):
         run, model = self.train("--share", 2), self.path("model.tap")
         table = self.succeeds("freeze", run, "-o", model).stdout

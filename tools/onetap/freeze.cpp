@@ -6,6 +6,7 @@
 #include "onetap/base/text.h"
 #include "onetap/base/version.h"
 #include "onetap/count/count.h"
+#include "onetap/freeze/recalibrate.h"
 #include "onetap/freeze/verify.h"
 #include "onetap/graph/method.h"
 #include "onetap/journal/run_files.h"
@@ -31,6 +32,7 @@ struct FreezeArguments {
   RunArguments run;
   std::string out;
   WeightType type = WeightType::kF32;
+  int64_t recalibrate = 0;  // training images
   bool json = false;
 };
 
@@ -45,20 +47,29 @@ TapNet frozen_net(const FreezeArguments& options, const OpenRun& run) {
   net.pixels = {run.source->normalisation.mean, run.source->normalisation.sd};
   net.classes = run.source->classes;
   net.facts = {{"onetap", ONETAP_VERSION}, {"step", std::to_string(run.checkpoint.state.step)}};
+  if (options.recalibrate > 0) net.facts["recalibrated"] = fmt::format("{} images", options.recalibrate);
   return net;
 }
 
-std::vector<Stage> check_file(const FreezeArguments& options, OpenRun& run, const TapNet& net, const TapNet& file) {
+VerifyOptions verify_options(const FreezeArguments& options, const OpenRun& run) {
   VerifyOptions verify;
   verify.stream = run.test_stream();
   verify.threads = options.run.thread_count();
   verify.stream.images = run.source->test->first(options.run.images);
-  verify.progress = [&](const std::string& stage, int64_t images) {
-    console().progress(fmt::format("{}: {}/{} images", stage, images, verify.stream.images));
+  verify.progress = [of = verify.stream.images](const std::string& stage, int64_t images) {
+    console().progress(fmt::format("{}: {}/{} images", stage, images, of));
   };
-  auto stages = verify_stages(run.module, net, file, *run.source->test, verify);
-  console().clear_progress();
-  return stages;
+  return verify;
+}
+
+void recalibrate_run(const FreezeArguments& options, OpenRun& run) {
+  RecalibrateOptions recalibration;
+  recalibration.stream = recipe_stream(run.recipe, run.test_stream().view, /*train=*/true);
+  recalibration.images = options.recalibrate;
+  recalibration.progress = [&](int64_t images) {
+    console().progress(fmt::format("statistics of {}/{} training images", images, options.recalibrate));
+  };
+  recalibrate(run.module, *run.source->train, recalibration);
 }
 
 void print_freeze_json(const fs::path& out, const std::vector<Stage>& stages, const Sizes& sizes) {
@@ -115,11 +126,9 @@ int run_freeze(const FreezeArguments& options) {
   OpenedData opened;
   OpenRun run = open_run(options.run, opened);
   const fs::path out = options.out.empty() ? RunFiles(options.run.run).model() : fs::path(options.out);
-  const TapNet net = frozen_net(options, run);
   // Into place only once it has passed: a file that is there has been checked.
   fs::path aside = out;
   aside += ".unchecked";
-  write_tap(aside, net);
   struct Remove {
     const fs::path& path;
     ~Remove() {
@@ -127,11 +136,22 @@ int run_freeze(const FreezeArguments& options) {
       fs::remove(path, ignored);
     }
   } remove{aside};
-  const std::vector<Stage> stages = check_file(options, run, net, read_tap(aside));
-  check_stages(stages, options.type);
+  write_tap(aside, frozen_net(options, run));  // a place that cannot be written to is known before the long part
+  StageCheck check(*run.source->test, verify_options(options, run));
+  check.trained(run.module);
+  if (options.recalibrate > 0) {
+    recalibrate_run(options, run);
+    check.recalibrated(run.module);
+  }
+  const TapNet net = frozen_net(options, run);
+  write_tap(aside, net);
+  check.frozen("folded", net);
+  check.frozen("file", read_tap(aside));
+  console().clear_progress();
+  check_stages(check.stages(), options.type);
   put_in_place(aside, out);
   const Sizes sizes = measure(run, out);
-  options.json ? print_freeze_json(out, stages, sizes) : print_freeze_table(out, stages, sizes);
+  options.json ? print_freeze_json(out, check.stages(), sizes) : print_freeze_table(out, check.stages(), sizes);
   return 0;
 }
 
@@ -147,14 +167,19 @@ void add_freeze(CLI::App& app, Action& action) {
   verb->add_option("--dtype", options->type, "weights in the file: 32-bit or 16-bit floats")
       ->transform(CLI::Transformer(types))
       ->option_text("f32|f16 [f32]");
+  verb->add_option("--recalibrate", options->recalibrate,
+                   "take batch norm's statistics anew from N training images, with the kept taps alone")
+      ->check(CLI::Range(1, 1 << 30))
+      ->option_text("N");
   verb->add_flag("--json", options->json, "for programs");
   verb->footer(
       "Examples:\n"
       "  onetap freeze runs/sanet -o model.tap\n"
       "  onetap freeze runs/sanet --checkpoint best --dtype f16 -o small.tap\n"
+      "  onetap freeze runs/sanet --checkpoint 3910 --recalibrate 5000 -o early.tap\n"
       "\nStages: soft and hard, the trained network by LibTorch; folded, the frozen network in memory, and file, the\n"
-      "same read back, both by the reference executor. Outputs that differ by more than rounding after 'hard' end\n"
-      "with exit code 3, and no file is left. A dense run freezes too.");
+      "same read back, both by the runtime. Outputs that differ by more than rounding after 'hard'\n"
+      "(or 'recalibrated') end with exit code 3, and no file is left. A dense run freezes too.");
   verb->callback([options, &action] { action = [options] { return run_freeze(*options); }; });
 }
 
