@@ -35,6 +35,7 @@ class Freeze(CommandTest):
         self.assertGreater(stages["recalibrated"]["relative_difference"], 1e-3)
         self.assertLess(stages["folded"]["relative_difference"], 1e-4)
         self.assertEqual(stages["file"]["accuracy"], stages["recalibrated"]["accuracy"])
+        self.assertIn("96 images", str(read_safetensors(model)[0]))  # whole batches of 16
         again = json.loads(self.succeeds("freeze", run, "-o", model, "--json").stdout)
         self.assertEqual(again["stages"][1]["loss"], stages["hard"]["loss"])  # the run is as it was
 

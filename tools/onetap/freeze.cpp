@@ -42,12 +42,13 @@ struct Sizes {
   uint64_t file = 0;
 };
 
-TapNet frozen_net(const FreezeArguments& options, const OpenRun& run) {
+// `recalibrated`: training images that batch norm's statistics were taken anew from.
+TapNet frozen_net(const FreezeArguments& options, const OpenRun& run, int64_t recalibrated = 0) {
   TapNet net = freeze(run.module, options.type);
   net.pixels = {run.source->normalisation.mean, run.source->normalisation.sd};
   net.classes = run.source->classes;
   net.facts = {{"onetap", ONETAP_VERSION}, {"step", std::to_string(run.checkpoint.state.step)}};
-  if (options.recalibrate > 0) net.facts["recalibrated"] = fmt::format("{} images", options.recalibrate);
+  if (recalibrated > 0) net.facts["recalibrated"] = fmt::format("{} images", recalibrated);
   return net;
 }
 
@@ -62,14 +63,14 @@ VerifyOptions verify_options(const FreezeArguments& options, const OpenRun& run)
   return verify;
 }
 
-void recalibrate_run(const FreezeArguments& options, OpenRun& run) {
+int64_t recalibrate_run(const FreezeArguments& options, OpenRun& run) {
   RecalibrateOptions recalibration;
   recalibration.stream = recipe_stream(run.recipe, run.test_stream().view, /*train=*/true);
   recalibration.images = options.recalibrate;
   recalibration.progress = [&](int64_t images) {
     console().progress(fmt::format("statistics of {}/{} training images", images, options.recalibrate));
   };
-  recalibrate(run.module, *run.source->train, recalibration);
+  return recalibrate(run.module, *run.source->train, recalibration);
 }
 
 void print_freeze_json(const fs::path& out, const std::vector<Stage>& stages, const Sizes& sizes) {
@@ -139,11 +140,12 @@ int run_freeze(const FreezeArguments& options) {
   write_tap(aside, frozen_net(options, run));  // a place that cannot be written to is known before the long part
   StageCheck check(*run.source->test, verify_options(options, run));
   check.trained(run.module);
+  int64_t recalibrated = 0;
   if (options.recalibrate > 0) {
-    recalibrate_run(options, run);
+    recalibrated = recalibrate_run(options, run);
     check.recalibrated(run.module);
   }
-  const TapNet net = frozen_net(options, run);
+  const TapNet net = frozen_net(options, run, recalibrated);
   write_tap(aside, net);
   check.frozen("folded", net);
   check.frozen("file", read_tap(aside));
