@@ -68,13 +68,9 @@ struct Vector<Half, 8> {
 
 // Those from `at` on. `again`: whether anything reads the same soon; if not, the cache need not keep it.
 template <typename V>
-__device__ typename V::Raw load_raw(const void* from, int64_t at, bool again = true) {
-  const auto* place = static_cast<const typename V::Raw*>(from) + at / V::kSize;
-  return again ? *place : __ldcs(place);
-}
-template <typename V>
 __device__ V load(const void* from, int64_t at, bool again = true) {
-  return V::of(load_raw<V>(from, at, again));
+  const auto* place = static_cast<const typename V::Raw*>(from) + at / V::kSize;
+  return V::of(again ? *place : __ldcs(place));
 }
 template <typename V>
 __device__ void store(const V& vector, void* to, int64_t at) {

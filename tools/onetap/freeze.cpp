@@ -42,13 +42,11 @@ struct Sizes {
   uint64_t file = 0;
 };
 
-// `recalibrated`: training images that batch norm's statistics were taken anew from.
-TapNet frozen_net(const FreezeArguments& options, const OpenRun& run, int64_t recalibrated = 0) {
+TapNet frozen_net(const FreezeArguments& options, const OpenRun& run) {
   TapNet net = freeze(run.module, options.type);
   net.pixels = {run.source->normalisation.mean, run.source->normalisation.sd};
   net.classes = run.source->classes;
   net.facts = {{"onetap", ONETAP_VERSION}, {"step", std::to_string(run.checkpoint.state.step)}};
-  if (recalibrated > 0) net.facts["recalibrated"] = fmt::format("{} images", recalibrated);
   return net;
 }
 
@@ -137,16 +135,17 @@ int run_freeze(const FreezeArguments& options) {
       fs::remove(path, ignored);
     }
   } remove{aside};
-  write_tap(aside, frozen_net(options, run));  // a place that cannot be written to is known before the long part
+  TapNet net = frozen_net(options, run);
+  write_tap(aside, net);  // at once: a place that cannot be written to is known before the long part
   StageCheck check(*run.source->test, verify_options(options, run));
   check.trained(run.module);
-  int64_t recalibrated = 0;
   if (options.recalibrate > 0) {
-    recalibrated = recalibrate_run(options, run);
+    const int64_t images = recalibrate_run(options, run);
     check.recalibrated(run.module);
+    net = frozen_net(options, run);
+    net.facts["recalibrated"] = fmt::format("{} images", images);
+    write_tap(aside, net);
   }
-  const TapNet net = frozen_net(options, run, recalibrated);
-  write_tap(aside, net);
   check.frozen("folded", net);
   check.frozen("file", read_tap(aside));
   console().clear_progress();
