@@ -14,24 +14,6 @@
 namespace onetap {
 namespace {
 
-struct DTypeRow {
-  DType dtype;
-  const char* name;
-  size_t bytes;
-};
-
-constexpr DTypeRow kDTypes[] = {{DType::kF64, "F64", 8},   {DType::kF32, "F32", 4}, {DType::kF16, "F16", 2},
-                                {DType::kBF16, "BF16", 2}, {DType::kI64, "I64", 8}, {DType::kI32, "I32", 4},
-                                {DType::kI16, "I16", 2},   {DType::kI8, "I8", 1},   {DType::kU8, "U8", 1},
-                                {DType::kBool, "BOOL", 1}};
-
-const DTypeRow& row(DType dtype) {
-  for (const DTypeRow& candidate : kDTypes) {
-    if (candidate.dtype == dtype) return candidate;
-  }
-  fail("[safetensors] unknown dtype {}", static_cast<int>(dtype));
-}
-
 constexpr uint64_t kHeaderLimit = 100u << 20;  // the limit of the reference implementation
 constexpr const char* kMetadataKey = "__metadata__";
 
@@ -80,9 +62,8 @@ Placed parse_entry(const std::string& name, const nlohmann::json& entry, std::st
   const auto dtype = entry.find("dtype");
   if (dtype == entry.end() || !dtype->is_string()) bad("dtype");
   const auto& spelled = dtype->get_ref<const std::string&>();
-  const auto* known =
-      std::find_if(std::begin(kDTypes), std::end(kDTypes), [&](const DTypeRow& r) { return spelled == r.name; });
-  if (known == std::end(kDTypes)) bad("dtype");
+  const DTypeInfo* known = find_dtype(spelled);
+  if (known == nullptr) bad("dtype");
   placed.tensor.dtype = known->dtype;
 
   const auto shape = entry.find("shape");
@@ -128,14 +109,6 @@ std::string front_of(std::vector<TensorView>& tensors, const Metadata& metadata)
 }
 
 }  // namespace
-
-const char* dtype_name(DType dtype) {
-  return row(dtype).name;
-}
-
-size_t dtype_bytes(DType dtype) {
-  return row(dtype).bytes;
-}
 
 uint64_t TensorView::bytes() const {
   return checked_bytes(*this, name);

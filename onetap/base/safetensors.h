@@ -4,6 +4,8 @@
 // string-to-string "__metadata__", then one gap-free little-endian buffer.
 #pragma once
 
+#include "onetap/base/tensor.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -12,12 +14,6 @@
 #include <vector>
 
 namespace onetap {
-
-enum class DType { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU8, kBool };
-
-// "F32", "I64", ... as the file spells it.
-const char* dtype_name(DType dtype);
-size_t dtype_bytes(DType dtype);
 
 // One tensor, row-major; `data` belongs to the caller (writing) or to the SafetensorsFile (reading).
 struct TensorView {
