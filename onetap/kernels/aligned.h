@@ -1,6 +1,8 @@
 // Memory that begins on a cache line, which is also the widest vector.
 #pragma once
 
+#include "onetap/base/align.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -15,16 +17,6 @@ namespace onetap {
 
 constexpr size_t kLineBytes = 64;
 constexpr int64_t kLineFloats = kLineBytes / sizeof(float);
-
-constexpr int64_t round_up(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-// From one plane to the next: an odd number of cache lines. At 4 KiB (32x32 pixels) the same pixel of every channel
-// would fall into the same set of the cache, which then holds a dozen channels and no more.
-constexpr int64_t plane_floats(int64_t pixels) {
-  return (round_up(pixels, kLineFloats) / kLineFloats | 1) * kLineFloats;
-}
 
 // Rounded down, where / rounds towards zero; floor_mod is what is left, 0 to divisor - 1.
 constexpr int64_t floor_div(int64_t value, int64_t divisor) {

@@ -213,4 +213,15 @@ void ConvPlan::move_streams(std::byte* to) {
   streams_.reset();
 }
 
+int64_t conv_plan_bytes(const ConvShape& shape, const ConvBlocking& blocking, const KernelSet& kernels) {
+  const int64_t visited = blocking.dense ? shape.area() : shape.taps_per_slice();
+  const int64_t entries = shape.out * shape.in_per_group() * visited;
+  const int64_t streams = entries * static_cast<int64_t>(sizeof(float) + sizeof(uint16_t)) + 2 * kLineBytes;
+  const int64_t shifts = shape.kernel_w * std::min(shape.kernel_h, shape.stride_h);
+  const int64_t rows_down = (shape.kernel_h - 1) * shape.dilation_h / shape.stride_h + 1;
+  const int64_t tiled = round_up(shape.out_h() * shape.out_w(), blocking.tile_vectors * kernels.lanes);
+  const int64_t mask = tiled + rows_down * shape.out_w() + 2 * kLineFloats;
+  return streams + shifts * mask * static_cast<int64_t>(sizeof(float));
+}
+
 }  // namespace onetap

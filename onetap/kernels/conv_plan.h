@@ -132,4 +132,7 @@ class ConvPlan {
   int64_t channel_floats_ = 0;
 };
 
+// The most that a ConvPlan of these takes: its streams, and a mask for every shift of the output plane.
+int64_t conv_plan_bytes(const ConvShape& shape, const ConvBlocking& blocking, const KernelSet& kernels);
+
 }  // namespace onetap

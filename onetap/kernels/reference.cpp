@@ -91,4 +91,16 @@ void global_mean(int64_t channels, int64_t pixels, const float* x, float* y) {
   }
 }
 
+void subsample(const SubsampleShape& shape, const float* x, float* y) {
+  const int64_t front = (shape.out - shape.in) / 2;
+  for (int64_t d = 0; d < shape.out; ++d) {
+    const int64_t c = d - front;
+    for (int64_t iy = 0; iy < shape.in_h; iy += shape.stride_h) {
+      for (int64_t ix = 0; ix < shape.in_w; ix += shape.stride_w) {
+        *y++ = c >= 0 && c < shape.in ? x[(c * shape.in_h + iy) * shape.in_w + ix] : 0.0f;
+      }
+    }
+  }
+}
+
 }  // namespace onetap::reference

@@ -25,8 +25,8 @@ namespace onetap {
 namespace {
 
 constexpr int32_t kMaxThreads = 1024;
-// Of the first version of the struct; what is smaller was never filled in.
-constexpr size_t kLeastOptions = offsetof(onetap_options, reserved) + sizeof(onetap_options::reserved);
+// Of the first version of the struct, which ended with `reserved`; no program was compiled with one between the two.
+constexpr size_t kFirstOptions = offsetof(onetap_options, reserved) + sizeof(onetap_options::reserved);
 constexpr size_t kMostOptions = 4096;
 
 // Plain bytes: keeping a message must not be able to fail, and a thread that ends has nothing to free in a library that
@@ -65,7 +65,8 @@ onetap_options read_options(const onetap_options* given) {
   onetap_options options{};
   if (given == nullptr) return options;
   const size_t size = given->size;
-  if (size < kLeastOptions || size > kMostOptions) {
+  const bool is_a_version = size == kFirstOptions || size >= sizeof(onetap_options);
+  if (!is_a_version || size > kMostOptions) {
     fail_usage("[runtime] expected options with size = sizeof(onetap_options), got {} (onetap_open)", size);
   }
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
@@ -80,6 +81,9 @@ onetap_options read_options(const onetap_options* given) {
   }
   if (options.batch < 0) {
     fail_usage("[runtime] expected a batch of at least 0, got {} (onetap_open)", options.batch);
+  }
+  if (options.memory_limit < 0) {
+    fail_usage("[runtime] expected a memory limit of at least 0, got {} (onetap_open)", options.memory_limit);
   }
   return options;
 }
@@ -129,6 +133,7 @@ int onetap_open(const char* path, const onetap_options* options, onetap_session*
     onetap::ModelOptions model;
     if (wanted.target != nullptr) model.target = wanted.target;
     model.tune = wanted.tune != 0;
+    model.memory_limit = wanted.memory_limit;
     onetap::SessionOptions run;
     run.threads = wanted.threads > 0 ? wanted.threads : onetap::available_cpus();
     run.batch = std::max(1, wanted.batch);

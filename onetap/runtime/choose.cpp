@@ -2,6 +2,7 @@
 
 #include "onetap/base/random.h"
 #include "onetap/kernels/conv.h"
+#include "onetap/runtime/layer.h"
 
 #include <algorithm>
 #include <chrono>
@@ -78,7 +79,7 @@ ConvBlocking tune_blocking(const ConvShape& shape, const ConvWeights& weights, c
   }
 
   Random random(0, Purpose::kTest, 2);
-  const int64_t y_plane = plane_floats(shape.out_h() * shape.out_w());
+  const int64_t y_plane = plane_stride(shape.out_h() * shape.out_w(), plan_options());
   auto x = aligned_array<float>(shape.in * shape.in_h * shape.in_w);
   auto y = aligned_array<float>(shape.out * y_plane);
   for (int64_t i = 0; i < shape.in * shape.in_h * shape.in_w; ++i) x[static_cast<size_t>(i)] = random.uniform(-1, 1);

@@ -1,6 +1,6 @@
 #include "onetap/runtime/layer.h"
 
-#include <algorithm>
+#include "onetap/kernels/aligned.h"
 
 namespace onetap {
 namespace {
@@ -48,21 +48,12 @@ PoolShape pool_shape(const Graph& graph, const Node& node) {
   return shape;
 }
 
-void subsample(const Node& node, const Shape& in_shape, const float* x, int64_t x_plane, float* y, int64_t y_plane) {
-  const int64_t front = (node.out - in_shape[0]) / 2, rows = node.shape[1], columns = node.shape[2];
-  for (int64_t c = 0; c < node.out; ++c) {
-    float* to = y + c * y_plane;
-    if (c < front || c >= front + in_shape[0]) {
-      std::fill_n(to, rows * columns, 0.0f);
-      continue;
-    }
-    const float* from = x + (c - front) * x_plane;
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t column = 0; column < columns; ++column) {
-        to[row * columns + column] = from[row * node.stride.h * in_shape[2] + column * node.stride.w];
-      }
-    }
-  }
+PlanOptions plan_options() {
+  PlanOptions options;
+  options.dtype = DType::kF32;
+  options.alignment = kLineBytes;
+  options.odd_plane_stride = true;
+  return options;
 }
 
 }  // namespace onetap

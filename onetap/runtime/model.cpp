@@ -2,10 +2,10 @@
 
 #include "onetap/runtime/choose.h"
 #include "onetap/runtime/layer.h"
-#include "onetap/runtime/tune_cache.h"
+#include "onetap/runtime/steps.h"
 #include "onetap/tap/tap_file.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
 namespace onetap {
 namespace {
@@ -22,35 +22,57 @@ Model::Model(const TapNet& net, const ModelOptions& options)
       classes_(net.classes),
       pixels_(net.pixels),
       kernels_(&find_kernels(options.target)),
-      plan_(plan_execution(graph_)) {
+      memory_need_(net.graph.name(), memory_limit(options.memory_limit)) {
   check_tap_net(net);
+  plan_ = plan_execution(graph_, plan_options());
   input_floats_ = element_count(input_shape());
   output_floats_ = element_count(output_shape());
-  TuneCache cache;
+  for (const PlannedStep& step : plan_.steps) {
+    layers_.emplace_back();
+    layers_.back().kind = &find_step(*step.node, plan_.value(step.output).dtype);
+  }
+  add_fixed_memory(net, options);
+  check_memory(1, 1);
+  build_layers(net, options);
+  check_memory(1, 1);
+  gather_streams();
+}
+
+// Of the model itself and of one image outside the arena; before any of it is taken.
+void Model::add_fixed_memory(const TapNet& net, const ModelOptions& options) {
+  memory_need_.add(input_floats_ * 4, fmt::format("an image of {}", shape_text(input_shape())));
+  memory_need_.add(output_floats_ * 4, fmt::format("outputs of {}", shape_text(output_shape())));
   for (const PlannedStep& step : plan_.steps) {
     const Node& node = *step.node;
-    Layer layer;
+    int64_t bytes = 0;
     if (node.op == Op::kConv || node.op == Op::kTapConv) {
       const ConvShape shape = conv_shape(graph_, node);
-      const ConvWeights weights = conv_weights(net, node);
-      ConvBlocking blocking =
-          options.tune ? cache.find_or_tune(shape, weights, *kernels_) : choose_blocking(shape, *kernels_);
-      if (options.dense && !blocking.dense) {
-        ConvShape full = shape;
-        full.taps = 0;
-        blocking = choose_blocking(full, *kernels_);
-      }
-      layer.conv = std::make_unique<ConvPlan>(shape, weights, blocking, *kernels_);
-      scratch_floats_ = std::max(scratch_floats_, layer.conv->scratch_floats());
-    } else if (node.op == Op::kLinear || node.op == Op::kAffine) {
-      layer.weight = net.tensors(node).weight;
-      layer.bias = net.tensors(node).bias;
-    } else if (node.op == Op::kAvgPool || node.op == Op::kMaxPool) {
-      layer.pool = pool_shape(graph_, node);
+      ConvBlocking blocking = choose_blocking(shape, *kernels_);
+      blocking.dense = blocking.dense || options.dense;
+      bytes = conv_plan_bytes(shape, blocking, *kernels_);
+    } else if (const auto tensors = net.layers.find(node.name); tensors != net.layers.end()) {
+      bytes = static_cast<int64_t>(tensors->second.weight.size() + tensors->second.bias.size()) * 4;
     }
-    layers_.push_back(std::move(layer));
+    memory_need_.add(bytes, fmt::format("weights and tables of layer '{}'", node.name));
   }
-  if (options.tune) cache.save();
+}
+
+void Model::build_layers(const TapNet& net, const ModelOptions& options) {
+  TuneCache tuned;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const Node& node = *plan_.steps[i].node;
+    Layer& layer = layers_[i];
+    if (layer.kind->prepare != nullptr) layer.kind->prepare({net, node, *kernels_, options, tuned}, layer);
+    const int64_t scratch = layer.conv != nullptr ? layer.conv->scratch_floats() * 4 : 0;
+    if (scratch <= scratch_bytes_) continue;
+    scratch_bytes_ = scratch;
+    most_scratch_ = &node;
+  }
+  if (options.tune) tuned.save();
+}
+
+// All convolutions' streams behind each other: together they fit on huge pages.
+void Model::gather_streams() {
   int64_t bytes = 0;
   for (const Layer& layer : layers_) bytes += layer.conv != nullptr ? layer.conv->stream_bytes() : 0;
   streams_ = aligned_array<std::byte>(bytes);
@@ -60,6 +82,15 @@ Model::Model(const TapNet& net, const ModelOptions& options)
     layer.conv->move_streams(to);
     to += layer.conv->stream_bytes();
   }
+}
+
+void Model::check_memory(int64_t arenas, int64_t threads) const {
+  MemoryNeed need = memory_need_;
+  need.add(arenas * arena_bytes(), fmt::format("values around layer '{}'", plan_.peak->name));
+  if (most_scratch_ != nullptr) {
+    need.add(threads * scratch_bytes(), fmt::format("scratch of layer '{}'", most_scratch_->name));
+  }
+  need.check();
 }
 
 std::shared_ptr<const Model> Model::open(const std::filesystem::path& path, const ModelOptions& options) {

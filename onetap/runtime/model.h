@@ -3,7 +3,8 @@
 
 #include "onetap/kernels/conv_plan.h"
 #include "onetap/kernels/kernel_set.h"
-#include "onetap/runtime/plan.h"
+#include "onetap/plan/execution_plan.h"
+#include "onetap/runtime/memory.h"
 #include "onetap/tap/tap_net.h"
 
 #include <filesystem>
@@ -17,7 +18,12 @@ struct ModelOptions {
   std::string target;  // kernels to use, as kernel_sets() names them; empty: ONETAP_TARGET, or the best
   bool tune = false;   // time alternatives for every layer; results are remembered in the user's cache folder
   bool dense = false;  // visit every kernel position, zeros included: what the network would cost unpruned
+  // Bytes that a session on this model may take, with the model and one image; a network that needs more is refused
+  // when it is loaded. 0: those of ONETAP_MEMORY, or 1 GiB.
+  int64_t memory_limit = 0;
 };
+
+struct StepKind;
 
 class Model {
  public:
@@ -41,21 +47,27 @@ class Model {
   // And with every position visited, pruned or not.
   int64_t dense_macs() const;
   int64_t weight_bytes() const;
-  int64_t arena_bytes() const { return plan_.arena_floats * 4; }
-  int64_t scratch_bytes() const { return scratch_floats_ * 4; }
+  int64_t arena_bytes() const { return plan_.arena_bytes; }
+  int64_t scratch_bytes() const { return scratch_bytes_; }  // of one thread
+  // kUsage if the model, one image and a session of so many arenas and threads need more than the memory limit.
+  void check_memory(int64_t arenas, int64_t threads) const;
 
   // One step of the plan with its weights.
   struct Layer {
+    const StepKind* kind = nullptr;  // what runs it
     std::unique_ptr<ConvPlan> conv;
     std::vector<float> weight, bias;  // linear, affine
     PoolShape pool;
   };
   const ExecutionPlan& plan() const { return plan_; }
   const Layer& layer(size_t step) const { return layers_[step]; }
-  int64_t scratch_floats() const { return scratch_floats_; }
   int64_t step_macs(size_t step) const;
 
  private:
+  void build_layers(const TapNet& net, const ModelOptions& options);
+  void add_fixed_memory(const TapNet& net, const ModelOptions& options);
+  void gather_streams();
+
   Graph graph_;
   std::vector<std::string> classes_;
   PixelScale pixels_;
@@ -63,7 +75,9 @@ class Model {
   ExecutionPlan plan_;
   std::vector<Layer> layers_;
   AlignedArray<std::byte> streams_;  // of all convolutions
-  int64_t scratch_floats_ = 0;
+  int64_t scratch_bytes_ = 0;
+  const Node* most_scratch_ = nullptr;  // the node that decides it
+  MemoryNeed memory_need_;
   int64_t input_floats_ = 0, output_floats_ = 0;
 };
 

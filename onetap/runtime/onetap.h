@@ -47,11 +47,14 @@ typedef struct onetap_options {
   int32_t batch;      /* images that one call usually has: more than 1 sets memory aside for one image per thread */
   int32_t tune;       /* not 0: time alternatives for every layer; results are kept in the user's cache folder */
   int32_t reserved;   /* 0 */
+  /* Bytes that the session may take, with its model and one image: onetap_open refuses a network that needs more.
+   * 0: those of ONETAP_MEMORY (such as 512M or 2G), or 1 GiB. */
+  int64_t memory_limit;
 } onetap_options;
 
 /* onetap_options options = ONETAP_OPTIONS_INIT; */
 #define ONETAP_OPTIONS_INIT \
-  { sizeof(onetap_options), NULL, 0, 0, 0, 0 }
+  { sizeof(onetap_options), NULL, 0, 0, 0, 0, 0 }
 
 /* "0.1.0" */
 ONETAP_API const char* onetap_version(void);

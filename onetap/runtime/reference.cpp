@@ -1,8 +1,11 @@
 #include "onetap/runtime/reference.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/graph/op.h"
+#include "onetap/graph/uses.h"
 #include "onetap/kernels/reference.h"
 #include "onetap/runtime/layer.h"
+#include "onetap/runtime/memory.h"
 
 #include <algorithm>
 #include <functional>
@@ -13,88 +16,129 @@ namespace {
 
 using Values = std::vector<float>;
 
-constexpr int64_t kMaxLive = int64_t{1} << 32;
+// A node, what it reads, and zeros for what it computes.
+struct NodeRun {
+  const TapNet& net;
+  const Node& node;
+  const std::vector<const Values*>& inputs;
+  Values& y;
 
-Values run_node(const TapNet& net, const Node& node, const std::vector<const Values*>& inputs) {
-  const Values& x = *inputs[0];
-  const Shape& in_shape = net.graph.source(node).shape;
-  Values y(static_cast<size_t>(element_count(node.shape)));
-  const auto channels = [&] { return static_cast<int64_t>(net.tensors(node).weight.size()); };
-  const auto count = static_cast<int64_t>(x.size());
-  switch (node.op) {
-    case Op::kConv:
-    case Op::kTapConv:
-      reference::conv(conv_shape(net.graph, node), conv_weights(net, node), x.data(), y.data());
-      break;
-    case Op::kLinear:
-      reference::linear(count, node.out, net.tensors(node).weight.data(),
-                        node.bias ? net.tensors(node).bias.data() : nullptr, x.data(), y.data());
-      break;
-    case Op::kAffine:
-      reference::affine(channels(), count / channels(), net.tensors(node).weight.data(), net.tensors(node).bias.data(),
-                        x.data(), y.data());
-      break;
-    case Op::kAvgPool:
-    case Op::kMaxPool:
-      reference::pool(pool_shape(net.graph, node), x.data(), y.data());
-      break;
-    case Op::kGlobalAvgPool:
-      reference::global_mean(node.shape[0], count / node.shape[0], x.data(), y.data());
-      break;
-    case Op::kSubsample:
-      subsample(node, in_shape, x.data(), in_shape[1] * in_shape[2], y.data(), node.shape[1] * node.shape[2]);
-      break;
-    case Op::kFlatten:
-      y = x;
-      break;
-    case Op::kRelu:
-      std::transform(x.begin(), x.end(), y.begin(), [](float value) { return std::max(value, 0.0f); });
-      break;
-    case Op::kAdd:
-      for (const Values* input : inputs) {
-        std::transform(y.begin(), y.end(), input->begin(), y.begin(), std::plus<float>());
-      }
-      break;
-    case Op::kConcat: {
-      auto to = y.begin();
-      for (const Values* input : inputs) to = std::copy(input->begin(), input->end(), to);
-      break;
-    }
-    default:
-      fail("[runtime] {}: op without an executor", node.name);
+  const Values& x() const { return *inputs[0]; }
+  int64_t count() const { return static_cast<int64_t>(x().size()); }
+  const Shape& in_shape() const { return net.graph.source(node).shape; }
+  const LayerTensors& tensors() const { return net.tensors(node); }
+};
+
+void compute_conv(const NodeRun& run) {
+  reference::conv(conv_shape(run.net.graph, run.node), conv_weights(run.net, run.node), run.x().data(), run.y.data());
+}
+
+void compute_linear(const NodeRun& run) {
+  reference::linear(run.count(), run.node.out, run.tensors().weight.data(),
+                    run.node.bias ? run.tensors().bias.data() : nullptr, run.x().data(), run.y.data());
+}
+
+void compute_affine(const NodeRun& run) {
+  const int64_t channels = run.node.shape[0];
+  reference::affine(channels, run.count() / channels, run.tensors().weight.data(), run.tensors().bias.data(),
+                    run.x().data(), run.y.data());
+}
+
+void compute_pool(const NodeRun& run) {
+  reference::pool(pool_shape(run.net.graph, run.node), run.x().data(), run.y.data());
+}
+
+void compute_global_mean(const NodeRun& run) {
+  const int64_t channels = run.node.shape[0];
+  reference::global_mean(channels, run.count() / channels, run.x().data(), run.y.data());
+}
+
+void compute_subsample(const NodeRun& run) {
+  const Shape& in = run.in_shape();
+  reference::subsample({in[0], in[1], in[2], run.node.out, run.node.stride.h, run.node.stride.w}, run.x().data(),
+                       run.y.data());
+}
+
+void compute_flatten(const NodeRun& run) {
+  run.y = run.x();
+}
+
+void compute_relu(const NodeRun& run) {
+  std::transform(run.x().begin(), run.x().end(), run.y.begin(), [](float value) { return std::max(value, 0.0f); });
+}
+
+void compute_add(const NodeRun& run) {
+  for (const Values* input : run.inputs) {
+    std::transform(run.y.begin(), run.y.end(), input->begin(), run.y.begin(), std::plus<float>());
   }
-  return y;
+}
+
+void compute_concat(const NodeRun& run) {
+  auto to = run.y.begin();
+  for (const Values* input : run.inputs) to = std::copy(input->begin(), input->end(), to);
+}
+
+using NodeFunction = void (*)(const NodeRun& run);
+
+NodeFunction find_function(Op op) {
+  static const std::unordered_map<Op, NodeFunction> table = {
+      {Op::kConv, compute_conv},           {Op::kTapConv, compute_conv},
+      {Op::kLinear, compute_linear},       {Op::kAffine, compute_affine},
+      {Op::kAvgPool, compute_pool},        {Op::kMaxPool, compute_pool},
+      {Op::kSubsample, compute_subsample}, {Op::kFlatten, compute_flatten},
+      {Op::kRelu, compute_relu},           {Op::kAdd, compute_add},
+      {Op::kConcat, compute_concat},       {Op::kGlobalAvgPool, compute_global_mean},
+  };
+  const auto found = table.find(op);
+  return found == table.end() ? nullptr : found->second;
+}
+
+void check_memory(const Graph& graph, const Uses& uses, int64_t limit) {
+  int64_t live = 0, most = 0;
+  const Node* peak = &graph.input();
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    live += element_count(node.shape);
+    if (live > most) {
+      most = live;
+      peak = &node;
+    }
+    for (const Node* input : uses.ending_at(i)) live -= element_count(input->shape);
+    if (uses.last_use(node) == i) live -= element_count(node.shape);
+  }
+  MemoryNeed need(graph.name(), memory_limit(limit));
+  need.add(most * static_cast<int64_t>(sizeof(float)), fmt::format("values around layer '{}'", peak->name));
+  need.check();
 }
 
 }  // namespace
 
-std::vector<float> run_reference(const TapNet& net, const float* image) {
+bool is_in_reference(Op op) {
+  return find_function(op) != nullptr;
+}
+
+std::vector<float> run_reference(const TapNet& net, const float* image, int64_t memory_limit) {
   const std::vector<Node>& nodes = net.graph.nodes();
-  std::unordered_map<std::string, size_t> last_use;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    for (const std::string& input : nodes[i].inputs) last_use[input] = i;
+  for (const Node& node : nodes) {
+    if (node.op == Op::kInput || is_in_reference(node.op)) continue;
+    fail("[runtime] expected an op that the reference has, got {} ('{}')", op_info(node.op).name, node.name);
   }
-  last_use[net.graph.output()] = nodes.size();
+  const Uses uses(net.graph);
+  check_memory(net.graph, uses, memory_limit);
 
   std::unordered_map<std::string, Values> values;
-  int64_t live = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = nodes[i];
-    live += element_count(node.shape);
-    if (live > kMaxLive) fail_usage("[runtime] {} needs more than 2^32 values at once", net.graph.name());
     if (node.op == Op::kInput) {
       values[node.name].assign(image, image + element_count(node.shape));
       continue;
     }
     std::vector<const Values*> inputs;
     for (const std::string& input : node.inputs) inputs.push_back(&values.at(input));
-    Values result = run_node(net, node, inputs);
-    values[node.name] = std::move(result);
-    for (const std::string& input : node.inputs) {
-      if (last_use[input] != i || values.count(input) == 0) continue;
-      live -= element_count(net.graph.node(input).shape);
-      values.erase(input);
-    }
+    Values result(static_cast<size_t>(element_count(node.shape)));
+    find_function(node.op)({net, node, inputs, result});
+    for (const Node* input : uses.ending_at(i)) values.erase(input->name);
+    if (uses.last_use(node) != i) values[node.name] = std::move(result);
   }
   return std::move(values.at(net.graph.output()));
 }

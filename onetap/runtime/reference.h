@@ -8,7 +8,11 @@
 namespace onetap {
 
 // `image` holds planes of floats as the graph's input node has them; returns the values of the output node.
-// kUsage if the network's values would need more than 2^32 floats. Several threads may call it at once.
-std::vector<float> run_reference(const TapNet& net, const float* image);
+// kFailure, before anything is computed, if an op has no function here; kUsage if the values would take more than
+// `memory_limit` bytes (0: those of ONETAP_MEMORY, or 1 GiB). Several threads may call it at once.
+std::vector<float> run_reference(const TapNet& net, const float* image, int64_t memory_limit = 0);
+
+// Whether there is a function for the op.
+bool is_in_reference(Op op);
 
 }  // namespace onetap

@@ -3,7 +3,7 @@
 
 #include "onetap/kernels/aligned.h"
 #include "onetap/runtime/model.h"
-#include "onetap/runtime/team.h"
+#include "onetap/runtime/thread_pool.h"
 
 #include <memory>
 #include <vector>
@@ -18,10 +18,11 @@ struct SessionOptions {
 
 class Session {
  public:
+  // kUsage if the session would pass the model's memory limit.
   explicit Session(std::shared_ptr<const Model> model, const SessionOptions& options = {});
 
   const Model& model() const { return *model_; }
-  int64_t threads() const { return team_.size(); }
+  int64_t threads() const { return pool_.size(); }
 
   // `images`: count x input_floats(), planes of floats as the graph's input has them, without gaps; `outputs`: count x
   // output_floats(). One image per thread; what is left over, image by image, with all threads on each. Allocates
@@ -35,16 +36,15 @@ class Session {
   int64_t memory_bytes() const;
 
  private:
-  void run_image(float* arena, const float* image, float* output, int64_t worker, bool split, double* seconds);
-  void run_step(size_t step, float* arena, const float* image, int64_t worker, bool split);
-  float* arena(int64_t worker) { return memory_.get() + worker * arena_stride_; }
-  float* scratch(int64_t worker) { return arena(arenas_) + worker * scratch_stride_; }
+  void run_image(std::byte* arena, const float* image, float* output, int64_t worker, bool split, double* seconds);
+  std::byte* arena(int64_t worker) { return memory_.get() + worker * arena_stride_; }
+  std::byte* scratch() { return memory_.get() + arenas_ * arena_stride_; }
 
   std::shared_ptr<const Model> model_;
-  Team team_;
+  ThreadPool pool_;
   int64_t arenas_ = 1;
-  int64_t arena_stride_ = 0, scratch_stride_ = 0;
-  AlignedArray<float> memory_;  // arenas, then scratch
+  int64_t arena_stride_ = 0, scratch_stride_ = 0;  // bytes
+  AlignedArray<std::byte> memory_;                 // arenas, then scratch
 };
 
 }  // namespace onetap

@@ -8,6 +8,7 @@
 #include "tests/tap/random_net.h"
 
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <sys/resource.h>
 #include <thread>
@@ -17,6 +18,9 @@ namespace onetap {
 namespace {
 
 constexpr const char* kSmallTap = ONETAP_CORPUS "/tap/all-ops";
+
+// Of onetap_options when it ended with `reserved`.
+constexpr size_t kFirstSize = offsetof(onetap_options, reserved) + sizeof(int32_t);
 
 struct Closer {
   void operator()(onetap_session* session) const { onetap_close(session); }
@@ -169,11 +173,36 @@ TEST(CApi, BadOptionsAreRefused) {
   options = ONETAP_OPTIONS_INIT;
   options.reserved = 1;
   expect_open_refused(options, ONETAP_USAGE, "newer");
-  for (const size_t size : {size_t{0}, sizeof(options) - 1, SIZE_MAX}) {
+  options = ONETAP_OPTIONS_INIT;
+  options.memory_limit = -1;
+  expect_open_refused(options, ONETAP_USAGE, "memory limit");
+  for (const size_t size : {size_t{0}, kFirstSize - 1, kFirstSize + 1, sizeof(options) - 1, SIZE_MAX}) {
     options = ONETAP_OPTIONS_INIT;
     options.size = size;
     expect_open_refused(options, ONETAP_USAGE, "sizeof");
   }
+}
+
+// One that was compiled before options had a memory limit: what lies behind them is not ours.
+TEST(CApi, OptionsOfAnOlderProgramAreTaken) {
+  onetap_options options = ONETAP_OPTIONS_INIT;
+  options.size = kFirstSize;
+  options.threads = 1;
+  options.memory_limit = 1;
+  open_tap(kSmallTap, &options);
+}
+
+TEST(CApi, ANetworkThatNeedsMoreThanTheLimitIsRefused) {
+  onetap_options options = ONETAP_OPTIONS_INIT;
+  options.threads = 1;
+  options.memory_limit = 10000;
+  expect_open_refused(options, ONETAP_USAGE, "runs in 9.76 KiB of memory");
+  options.memory_limit = 0;
+  open_tap(kSmallTap, &options);
+  const testing::Variable little("ONETAP_MEMORY", "10000");
+  expect_open_refused(options, ONETAP_USAGE, "runs in 9.76 KiB of memory");
+  options.memory_limit = 1 << 30;
+  open_tap(kSmallTap, &options);
 }
 
 TEST(CApi, OptionsOfANewerProgramAreTakenIfTheyAskForNothingNew) {

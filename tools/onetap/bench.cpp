@@ -10,6 +10,7 @@
 #include "onetap/tap/random_net.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/memory_option.h"
 #include "tools/onetap/network_argument.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
@@ -45,7 +46,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 // Our own runtime on a batch.
-class Ours : public Contestant {
+class Ours : public Benchmark {
  public:
   Ours(std::shared_ptr<const Model> model, const BenchSetting& setting, int64_t threads)
       : model_(std::move(model)),
@@ -72,34 +73,34 @@ class Ours : public Contestant {
 };
 
 // Multiply-adds in registers on every thread: what the machine can do at all, in the same weather.
-class Peak : public Contestant {
+class Peak : public Benchmark {
  public:
-  Peak(const KernelSet& kernels, int64_t threads) : kernels_(kernels), team_(threads) {}
+  Peak(const KernelSet& kernels, int64_t threads) : kernels_(kernels), pool_(threads) {}
 
   void run(int64_t times, std::vector<double>& seconds) override {
     for (int64_t i = 0; i < times; ++i) {
       std::atomic<double> sink{0};
       const auto start = Clock::now();
-      team_.run(team_.size(), [&](int64_t, int64_t) { sink = kernels_.fma_rounds(kRounds, 0.5f); });
+      pool_.run(pool_.size(), [&](int64_t, int64_t) { sink = kernels_.fma_rounds(kRounds, 0.5f); });
       seconds.push_back(seconds_since(start));
     }
   }
 
   double gflops(double seconds) const {
-    return static_cast<double>(kRounds * kernels_.flops_per_round * team_.size()) / seconds / 1e9;
+    return static_cast<double>(kRounds * kernels_.flops_per_round * pool_.size()) / seconds / 1e9;
   }
 
  private:
   static constexpr int64_t kRounds = 20000;
 
   const KernelSet& kernels_;
-  Team team_;
+  ThreadPool pool_;
 };
 
 // One row of the result.
 struct Entry {
   std::string network, name, detail;
-  Contestant* contestant = nullptr;
+  Benchmark* benchmark = nullptr;
   Ours* ours = nullptr;  // where it is our runtime
   double macs = 0;       // of a batch
   Quantiles seconds;
@@ -111,7 +112,7 @@ struct Bench {
   std::string network;
   TapNet net;
   BenchSetting setting;
-  std::vector<std::unique_ptr<Contestant>> contestants;
+  std::vector<std::unique_ptr<Benchmark>> benchmarks;
   std::vector<Entry> entries;  // ours first
   std::vector<double> layer_seconds;
 };
@@ -126,27 +127,27 @@ TapNet open_network(const BenchArguments& options, const std::string& name, bool
   return random_tap_net(frozen_form(options.network.build()).graph, 1);
 }
 
-void add_entry(Bench& bench, const std::string& name, const std::string& detail, std::unique_ptr<Contestant> contestant,
+void add_entry(Bench& bench, const std::string& name, const std::string& detail, std::unique_ptr<Benchmark> benchmark,
                int64_t macs) {
   Entry entry;
   entry.network = bench.network;
   entry.name = name;
   entry.detail = detail;
-  entry.contestant = contestant.get();
-  entry.ours = dynamic_cast<Ours*>(contestant.get());
+  entry.benchmark = benchmark.get();
+  entry.ours = dynamic_cast<Ours*>(benchmark.get());
   entry.macs = static_cast<double>(macs * bench.setting.batch);
   bench.entries.push_back(std::move(entry));
-  bench.contestants.push_back(std::move(contestant));
+  bench.benchmarks.push_back(std::move(benchmark));
 }
 
 void prepare(const BenchArguments& options, Bench& bench) {
+  const auto model = std::make_shared<const Model>(bench.net, options.model);
   bench.setting.threads = options.threads;
   bench.setting.batch = options.batch;
   Random random(7, Purpose::kRandomNet);
   bench.setting.images.resize(static_cast<size_t>(options.batch * element_count(bench.net.graph.input().shape)));
   for (float& pixel : bench.setting.images) pixel = random.uniform(-2, 2);
 
-  const auto model = std::make_shared<const Model>(bench.net, options.model);
   const std::string target = model->kernels().name;
   const int64_t dense_macs = model->dense_macs();
   add_entry(bench, "onetap", target, std::make_unique<Ours>(model, bench.setting, options.threads), model->macs());
@@ -162,11 +163,11 @@ void prepare(const BenchArguments& options, Bench& bench) {
       add_entry(bench, "one-thread", target + ", one thread", std::make_unique<Ours>(model, bench.setting, 1),
                 model->macs());
     } else if (rival == "onnxruntime") {
-      auto contestant = onnxruntime_contestant(bench.net, bench.setting, version);
-      add_entry(bench, "onnxruntime", version, std::move(contestant), dense_macs);
+      auto benchmark = onnxruntime_benchmark(bench.net, bench.setting, version);
+      add_entry(bench, "onnxruntime", version, std::move(benchmark), dense_macs);
     } else {
-      auto contestant = libtorch_contestant(bench.net, bench.setting, version);
-      add_entry(bench, "libtorch", version, std::move(contestant), dense_macs);
+      auto benchmark = libtorch_benchmark(bench.net, bench.setting, version);
+      add_entry(bench, "libtorch", version, std::move(benchmark), dense_macs);
     }
   }
 }
@@ -308,7 +309,7 @@ int run_bench(const BenchArguments& options) {
   std::vector<std::string> names = {options.network.name};
   names.insert(names.end(), options.more.begin(), options.more.end());
   std::vector<Bench> benches(names.size());
-  std::vector<Contestant*> field;
+  std::vector<Benchmark*> benchmarks;
   std::vector<Entry*> rows;
   for (size_t i = 0; i < names.size(); ++i) {
     Bench& bench = benches[i];
@@ -316,16 +317,16 @@ int run_bench(const BenchArguments& options) {
     bench.net = open_network(options, names[i], names.size() == 1);
     prepare(options, bench);
     for (Entry& entry : bench.entries) {
-      field.push_back(entry.contestant);
+      benchmarks.push_back(entry.benchmark);
       rows.push_back(&entry);
     }
   }
   Peak peak(benches.front().entries.front().ours->model().kernels(), options.threads);
-  field.push_back(&peak);
-  RaceOptions race_options;
-  race_options.seconds = options.seconds;
-  race_options.progress = [](double done) { console().progress(fmt::format("measuring: {:.0f} %", done * 100)); };
-  const auto seconds = race(field, race_options);
+  benchmarks.push_back(&peak);
+  TurnOptions turns;
+  turns.seconds = options.seconds;
+  turns.progress = [](double done) { console().progress(fmt::format("measuring: {:.0f} %", done * 100)); };
+  const auto seconds = time_in_turns(benchmarks, turns);
   for (size_t i = 0; i < rows.size(); ++i) rows[i]->seconds = quantiles(seconds[i]);
   if (options.layers || options.json) {
     for (Bench& bench : benches) time_layers(bench);
@@ -360,6 +361,7 @@ void add_bench(CLI::App& app, Action& action) {
   verb->add_option("--target", options->model.target, "kernels to use (default: ONETAP_TARGET, or the best here)")
       ->option_text("avx512|avx2|sse4|neon|plain");
   verb->add_flag("--tune", options->model.tune, "try alternatives for every layer, and remember the best");
+  add_memory_option(*verb, options->model.memory_limit);
   verb->add_option("--seconds", options->seconds, "measuring time for each")
       ->check(CLI::Range(0.01, 3600.0))
       ->option_text("S [1]");
@@ -375,7 +377,7 @@ void add_bench(CLI::App& app, Action& action) {
       "  onetap bench train --help                     what a training step costs\n"
       "  onetap bench data --help                      how fast training images come\n"
       "\nAll of them take turns of some milliseconds in one run, so that a busy machine is busy for all; times are\n"
-      "medians. GFLOP/s counts two for each multiplication that the contestant does: kept taps for onetap, every tap\n"
+      "medians. GFLOP/s counts two for each multiplication that is done: kept taps for onetap, every tap\n"
       "for the others. 'of peak' compares with multiply-adds in registers, measured in the same run.");
   add_bench_train(*verb, action);
   add_bench_data(*verb, action);

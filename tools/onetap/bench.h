@@ -1,9 +1,9 @@
-// What a benchmark can be asked to race against.
+// What a benchmark can be asked to compare with.
 #pragma once
 
-#include "onetap/runtime/race.h"
 #include "onetap/runtime/session.h"
 #include "onetap/tap/tap_net.h"
+#include "tools/onetap/time_in_turns.h"
 
 #include <memory>
 #include <string>
@@ -18,10 +18,9 @@ struct BenchSetting {
 };
 
 // Python's onnxruntime on the network as ONNX, in a process of its own. kUsage if it cannot be had.
-std::unique_ptr<Contestant> onnxruntime_contestant(const TapNet& net, const BenchSetting& setting,
-                                                   std::string& version);
+std::unique_ptr<Benchmark> onnxruntime_benchmark(const TapNet& net, const BenchSetting& setting, std::string& version);
 
 // LibTorch on the network with every tap; kUsage in a build without LibTorch.
-std::unique_ptr<Contestant> libtorch_contestant(const TapNet& net, const BenchSetting& setting, std::string& version);
+std::unique_ptr<Benchmark> libtorch_benchmark(const TapNet& net, const BenchSetting& setting, std::string& version);
 
 }  // namespace onetap::tool

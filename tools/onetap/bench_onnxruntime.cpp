@@ -1,4 +1,4 @@
-// ONNX Runtime as a contestant: Python's, in a process of its own, on a model written to a folder that goes with it.
+// ONNX Runtime to compare with: Python's, in a process of its own, on a model written to a folder that goes with it.
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/text.h"
@@ -48,7 +48,7 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-class OnnxRuntime : public Contestant {
+class OnnxRuntime : public Benchmark {
  public:
   OnnxRuntime(const TapNet& net, const BenchSetting& setting, std::string& version) {
     write_file_atomic(folder_.file("bench.py"), bench_files::bench_onnxruntime_py());
@@ -77,7 +77,7 @@ class OnnxRuntime : public Contestant {
   }
 
  private:
-  // A race is honest if both run the same network.
+  // A comparison is honest if both run the same network.
   static void check_outputs(const TapNet& net, const BenchSetting& setting, const std::vector<std::string>& got) {
     const std::vector<float> expected = run_reference(net, setting.images.data());
     double gap = 0, scale = 1e-30;
@@ -94,8 +94,7 @@ class OnnxRuntime : public Contestant {
 
 }  // namespace
 
-std::unique_ptr<Contestant> onnxruntime_contestant(const TapNet& net, const BenchSetting& setting,
-                                                   std::string& version) {
+std::unique_ptr<Benchmark> onnxruntime_benchmark(const TapNet& net, const BenchSetting& setting, std::string& version) {
   return std::make_unique<OnnxRuntime>(net, setting, version);
 }
 

@@ -1,4 +1,4 @@
-// LibTorch as a contestant: the network with every tap, as its own modules run it.
+// LibTorch to compare with: the network with every tap, as its own modules run it.
 #include "onetap/base/fail.h"
 #include "onetap/graph/op.h"
 #include "onetap/nn/graph_module.h"
@@ -26,7 +26,7 @@ Graph trainable_form(const Graph& frozen) {
   return graph;
 }
 
-class LibTorch : public Contestant {
+class LibTorch : public Benchmark {
  public:
   LibTorch(const TapNet& net, const BenchSetting& setting) : module_(trainable_form(net.graph)) {
     torch::set_num_threads(static_cast<int>(setting.threads));
@@ -53,7 +53,7 @@ class LibTorch : public Contestant {
 
 }  // namespace
 
-std::unique_ptr<Contestant> libtorch_contestant(const TapNet& net, const BenchSetting& setting, std::string& version) {
+std::unique_ptr<Benchmark> libtorch_benchmark(const TapNet& net, const BenchSetting& setting, std::string& version) {
   version = TORCH_VERSION;
   return std::make_unique<LibTorch>(net, setting);
 }

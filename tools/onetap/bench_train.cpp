@@ -1,12 +1,12 @@
 // onetap bench train: what a training step costs.
 #include "onetap/base/json.h"
 #include "onetap/data/source.h"
-#include "onetap/runtime/race.h"
 #include "onetap/train/engine_choice.h"
 #include "onetap/train/resolve.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/table.h"
+#include "tools/onetap/time_in_turns.h"
 #include "tools/onetap/verbs.h"
 
 #include <fmt/format.h>

@@ -12,6 +12,7 @@
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/memory_option.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
 
@@ -29,7 +30,9 @@ std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::strin
   if (options.data.empty()) fail_usage("[eval] {} does not say what it was trained on: expected --data", path);
   const auto source = opened.open(options.data);
   net.graph.check_classifier(static_cast<int64_t>(source->classes.size()));
-  const auto model = std::make_shared<const Model>(net);
+  ModelOptions model_options;
+  model_options.memory_limit = options.memory_limit;
+  const auto model = std::make_shared<const Model>(net, model_options);
   ScoreOptions score;
   score.view = network_view(*model, "eval");
   score.threads = options.threads > 0 ? options.threads : available_cpus();
@@ -40,7 +43,7 @@ std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::strin
   }
   SessionPool sessions(model);
   const Predictions said = score_classifier(*source->test, score, [&](const float* pixels) {
-    return options.reference ? run_reference(net, pixels) : sessions.run(pixels);
+    return options.reference ? run_reference(net, pixels, options.memory_limit) : sessions.run(pixels);
   });
   console().clear_progress();
   return {{path, net.graph.name(), weight_type_name(net.weight_type), "frozen", 0, said.accuracy(), said.loss(),
@@ -112,6 +115,7 @@ void add_eval(CLI::App& app, Action& action) {
   verb->add_flag(
       "--reference", options->reference,
       "run .tap files by the reference executor: plain loops, slow, what everything faster is tested against");
+  add_memory_option(*verb, options->memory_limit);
   verb->add_flag("--json", options->json, "for programs");
   verb->footer(
       "Examples:\n"

@@ -16,6 +16,7 @@ struct EvalArguments {
   std::string device = "auto";
   int64_t threads = 0;
   int64_t batch_size = 0;
+  int64_t memory_limit = 0;
   bool reference = false;
   bool json = false;
 };

@@ -6,6 +6,7 @@
 #include "onetap/data/read_view.h"
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/memory_option.h"
 #include "tools/onetap/verbs.h"
 
 #include <fmt/format.h>
@@ -125,19 +126,19 @@ int run_run(const RunArguments& arguments) {
   // One image: all threads on it. Many: each thread decodes and runs its own, a few at a time, so that answers come in
   // order and memory stays what it is.
   const bool alone = files.size() == 1;
-  Team team(alone ? 1 : threads);
+  ThreadPool pool(alone ? 1 : threads);
   std::vector<std::unique_ptr<Worker>> workers;
-  for (int64_t i = 0; i < team.size(); ++i) {
+  for (int64_t i = 0; i < pool.size(); ++i) {
     workers.push_back(std::make_unique<Worker>(model, view, alone ? threads : 1));
   }
   constexpr size_t kPerThread = 32;
-  const size_t group = static_cast<size_t>(team.size()) * kPerThread;
+  const size_t group = static_cast<size_t>(pool.size()) * kPerThread;
   std::vector<Answer> answers(std::min(group, files.size()));
   const auto start = std::chrono::steady_clock::now();
   size_t failed = 0;
   for (size_t first = 0; first < files.size(); first += group) {
     const size_t count = std::min(group, files.size() - first);
-    team.run(static_cast<int64_t>(count), [&](int64_t part, int64_t worker) {
+    pool.run(static_cast<int64_t>(count), [&](int64_t part, int64_t worker) {
       const auto i = static_cast<size_t>(part);
       answers[i] = workers[static_cast<size_t>(worker)]->answer(files[first + i], arguments.top);
     });
@@ -175,6 +176,7 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--target", options->options.target, "kernels to use (default: ONETAP_TARGET, or the best here)")
       ->option_text("avx512|avx2|sse4|neon|plain");
   verb->add_flag("--tune", options->options.tune, "try alternatives for every layer, and remember the best");
+  add_memory_option(*verb, options->options.memory_limit);
   verb->add_flag("--json", options->json, "one object a line: image, top (class, index, probability) or error");
   verb->footer(
       "Examples:\n"

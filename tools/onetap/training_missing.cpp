@@ -39,7 +39,7 @@ void add_sensitivity(CLI::App& app, Action& action) {
 std::vector<EvalRow> evaluate_run(const EvalArguments&, const std::string&, OpenedData&) {
   needs_libtorch("eval");
 }
-std::unique_ptr<Contestant> libtorch_contestant(const TapNet&, const BenchSetting&, std::string&) {
+std::unique_ptr<Benchmark> libtorch_benchmark(const TapNet&, const BenchSetting&, std::string&) {
   needs_libtorch("bench");
 }
 void export_run(const ExportArguments&) {

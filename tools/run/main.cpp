@@ -23,6 +23,7 @@ constexpr const char* kHelp =
     "  --threads N    CPU threads (default: all that this process may use)\n"
     "  --target NAME  kernels to use: avx512, avx2, sse4, neon or plain (default: ONETAP_TARGET, or the best here)\n"
     "  --tune         try alternatives for every layer, and remember the best\n"
+    "  --memory SIZE  refuse a network that needs more, such as 64M (default: ONETAP_MEMORY, or 1G)\n"
     "  --version, --help\n"
     "\n"
     "An image that cannot be read is reported on stderr, the others go on, and the exit code is 4.\n";
@@ -64,6 +65,8 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
       arguments.model.target = value();
     } else if (word == "--tune") {
       arguments.model.tune = true;
+    } else if (word == "--memory") {
+      arguments.model.memory_limit = parse_memory(value(), word);
     } else if (word == "--version") {
       arguments.answer = "onetap-run " ONETAP_VERSION "\n";
     } else if (word == "--help" || word == "-h") {

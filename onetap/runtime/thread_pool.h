@@ -1,4 +1,4 @@
-// A few threads that do one thing at a time together. No global state: every team is its owner's.
+// A few threads that do one thing at a time together. No global state: every pool is its owner's.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,13 @@
 
 namespace onetap {
 
-class Team {
+class ThreadPool {
  public:
   // `size` threads, the caller of run() being one of them.
-  explicit Team(int64_t size);
-  ~Team();
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
+  explicit ThreadPool(int64_t size);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   int64_t size() const { return size_; }
 

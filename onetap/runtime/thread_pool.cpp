@@ -1,4 +1,4 @@
-#include "onetap/runtime/team.h"
+#include "onetap/runtime/thread_pool.h"
 
 #include <algorithm>
 
@@ -36,7 +36,7 @@ int64_t first_part(int64_t parts, int64_t worker, int64_t size) {
 
 }  // namespace
 
-Team::Team(int64_t size) : size_(std::max<int64_t>(1, size)), tickets_(static_cast<size_t>(size_)) {
+ThreadPool::ThreadPool(int64_t size) : size_(std::max<int64_t>(1, size)), tickets_(static_cast<size_t>(size_)) {
   threads_.reserve(static_cast<size_t>(size_ - 1));
   try {
     for (int64_t i = 1; i < size_; ++i) threads_.emplace_back([this, i] { work(i); });
@@ -46,11 +46,11 @@ Team::Team(int64_t size) : size_(std::max<int64_t>(1, size)), tickets_(static_ca
   }
 }
 
-Team::~Team() {
+ThreadPool::~ThreadPool() {
   stop();
 }
 
-void Team::stop() {
+void ThreadPool::stop() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
@@ -59,7 +59,7 @@ void Team::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Team::take_parts(uint32_t round, int64_t worker, int64_t owner) {
+void ThreadPool::take_parts(uint32_t round, int64_t worker, int64_t owner) {
   std::atomic<uint64_t>& place = tickets_[static_cast<size_t>(owner)].value;
   uint64_t ticket = place.load(std::memory_order_acquire);
   while (round_of(ticket) == round && parts_of(ticket) > 0) {
@@ -72,11 +72,11 @@ void Team::take_parts(uint32_t round, int64_t worker, int64_t owner) {
   }
 }
 
-void Team::take_all_parts(uint32_t round, int64_t worker) {
+void ThreadPool::take_all_parts(uint32_t round, int64_t worker) {
   for (int64_t i = 0; i < size_; ++i) take_parts(round, worker, (worker + i) % size_);
 }
 
-void Team::work(int64_t worker) {
+void ThreadPool::work(int64_t worker) {
   const std::atomic<uint64_t>& own = tickets_[static_cast<size_t>(worker)].value;
   uint32_t seen = 0;
   for (;;) {
@@ -94,7 +94,7 @@ void Team::work(int64_t worker) {
   }
 }
 
-void Team::run_erased(int64_t parts, Call call, void* context) {
+void ThreadPool::run_erased(int64_t parts, Call call, void* context) {
   if (size_ == 1 || parts <= 1) {
     for (int64_t part = 0; part < parts; ++part) call(context, part, 0);
     return;

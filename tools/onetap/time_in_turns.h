@@ -1,4 +1,4 @@
-// Timing several things against each other on a machine that is never quiet: in turns, within one run.
+// Times several things against each other on a machine that is never quiet: in turns, within one run.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-namespace onetap {
+namespace onetap::tool {
 
-class Contestant {
+class Benchmark {
  public:
-  virtual ~Contestant() = default;
+  virtual ~Benchmark() = default;
   // Does its work `times` times; appends the seconds that each took.
   virtual void run(int64_t times, std::vector<double>& seconds) = 0;
 };
@@ -22,13 +22,13 @@ struct Quantiles {
 };
 Quantiles quantiles(std::vector<double> values);
 
-struct RaceOptions {
-  double seconds = 1.0;        // of measuring, for each contestant
+struct TurnOptions {
+  double seconds = 1.0;        // of measuring, for each benchmark
   double turn_seconds = 0.02;  // of one turn: long enough to warm the caches, short enough to share the weather
   std::function<void(double share_done)> progress;
 };
 
-// What every contestant's repetitions took, in the order given. A first turn warms up and is not counted.
-std::vector<std::vector<double>> race(const std::vector<Contestant*>& contestants, const RaceOptions& options);
+// What every benchmark's repetitions took, in the order given. A first turn warms up and is not counted.
+std::vector<std::vector<double>> time_in_turns(const std::vector<Benchmark*>& benchmarks, const TurnOptions& options);
 
-}  // namespace onetap
+}  // namespace onetap::tool

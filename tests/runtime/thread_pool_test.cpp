@@ -1,4 +1,4 @@
-#include "onetap/runtime/team.h"
+#include "onetap/runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -9,34 +9,34 @@
 namespace onetap {
 namespace {
 
-TEST(Team, EveryPartRunsOnce) {
+TEST(ThreadPool, EveryPartRunsOnce) {
   for (const int64_t size : {1, 2, 3, 8}) {
-    Team team(size);
-    EXPECT_EQ(team.size(), size);
+    ThreadPool pool(size);
+    EXPECT_EQ(pool.size(), size);
     for (int64_t parts = 0; parts < 40; ++parts) {
       std::vector<int> counts(static_cast<size_t>(parts), 0);  // plain ints: the sanitizer sees a part run twice
-      team.run(parts, [&](int64_t part, int64_t) { ++counts[static_cast<size_t>(part)]; });
+      pool.run(parts, [&](int64_t part, int64_t) { ++counts[static_cast<size_t>(part)]; });
       EXPECT_EQ(std::count(counts.begin(), counts.end(), 1), parts);
     }
   }
 }
 
-TEST(Team, WhatPartsWroteIsThereAfterwards) {
-  Team team(4);
+TEST(ThreadPool, WhatPartsWroteIsThereAfterwards) {
+  ThreadPool pool(4);
   int64_t total = 0;
   for (int round = 0; round < 2000; ++round) {
     int64_t sums[4] = {};
-    team.run(4, [&](int64_t part, int64_t) { sums[part] = part + round; });
+    pool.run(4, [&](int64_t part, int64_t) { sums[part] = part + round; });
     total += std::accumulate(std::begin(sums), std::end(sums), int64_t{0});
   }
   EXPECT_EQ(total, 4 * (1999 * 2000 / 2) + 6 * 2000);
 }
 
-TEST(Team, WorkersAreToldApart) {
-  Team team(4);
+TEST(ThreadPool, WorkersAreToldApart) {
+  ThreadPool pool(4);
   for (int round = 0; round < 200; ++round) {
     std::atomic<int> inside[4] = {};
-    team.run(16, [&](int64_t, int64_t worker) {
+    pool.run(16, [&](int64_t, int64_t worker) {
       ASSERT_LT(worker, 4);
       EXPECT_EQ(inside[worker]++, 0) << "two threads with one number";
       --inside[worker];
@@ -44,23 +44,23 @@ TEST(Team, WorkersAreToldApart) {
   }
 }
 
-TEST(Team, WakesThoseWhoFellAsleep) {
-  Team team(3);
+TEST(ThreadPool, WakesThoseWhoFellAsleep) {
+  ThreadPool pool(3);
   for (int round = 0; round < 3; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     std::atomic<int> ran{0};
-    team.run(3, [&](int64_t, int64_t) { ++ran; });
+    pool.run(3, [&](int64_t, int64_t) { ++ran; });
     EXPECT_EQ(ran, 3);
   }
 }
 
-TEST(Team, SeveralTeamsAtOnce) {
+TEST(ThreadPool, SeveralPoolsAtOnce) {
   std::vector<std::thread> owners;
   std::atomic<int64_t> ran{0};
   for (int owner = 0; owner < 4; ++owner) {
     owners.emplace_back([&] {
-      Team team(2);
-      for (int round = 0; round < 200; ++round) team.run(5, [&](int64_t, int64_t) { ++ran; });
+      ThreadPool pool(2);
+      for (int round = 0; round < 200; ++round) pool.run(5, [&](int64_t, int64_t) { ++ran; });
     });
   }
   for (std::thread& owner : owners) owner.join();

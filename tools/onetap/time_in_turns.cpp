@@ -1,10 +1,10 @@
-#include "onetap/runtime/race.h"
+#include "tools/onetap/time_in_turns.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-namespace onetap {
+namespace onetap::tool {
 
 Quantiles quantiles(std::vector<double> values) {
   if (values.empty()) return {};
@@ -15,21 +15,21 @@ Quantiles quantiles(std::vector<double> values) {
   return {at(0.1), at(0.5), at(0.9)};
 }
 
-std::vector<std::vector<double>> race(const std::vector<Contestant*>& contestants, const RaceOptions& options) {
+std::vector<std::vector<double>> time_in_turns(const std::vector<Benchmark*>& benchmarks, const TurnOptions& options) {
   std::vector<int64_t> times;
-  for (Contestant* contestant : contestants) {
+  for (Benchmark* benchmark : benchmarks) {
     std::vector<double> warm;
-    contestant->run(2, warm);
-    contestant->run(1, warm);
+    benchmark->run(2, warm);
+    benchmark->run(1, warm);
     times.push_back(std::max<int64_t>(1, std::lround(options.turn_seconds / std::max(1e-7, warm.back()))));
   }
-  std::vector<std::vector<double>> seconds(contestants.size());
-  std::vector<double> spent(contestants.size(), 0.0);
+  std::vector<std::vector<double>> seconds(benchmarks.size());
+  std::vector<double> spent(benchmarks.size(), 0.0);
   for (;;) {
     bool all_done = true;
-    for (size_t i = 0; i < contestants.size(); ++i) {
+    for (size_t i = 0; i < benchmarks.size(); ++i) {
       const size_t before = seconds[i].size();
-      contestants[i]->run(times[i], seconds[i]);
+      benchmarks[i]->run(times[i], seconds[i]);
       spent[i] = std::accumulate(seconds[i].begin() + static_cast<std::ptrdiff_t>(before), seconds[i].end(), spent[i]);
       all_done = all_done && spent[i] >= options.seconds;
     }
@@ -40,4 +40,4 @@ std::vector<std::vector<double>> race(const std::vector<Contestant*>& contestant
   }
 }
 
-}  // namespace onetap
+}  // namespace onetap::tool
