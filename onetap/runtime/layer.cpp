@@ -1,5 +1,7 @@
 #include "onetap/runtime/layer.h"
 
+#include "onetap/graph/tap_layout.h"
+
 #include <algorithm>
 
 namespace onetap {
@@ -23,8 +25,11 @@ ConvShape conv_shape(const Graph& graph, const Node& node) {
   shape.dilation_w = node.dilation.w;
   shape.groups = node.groups;
   if (node.op == Op::kTapConv) {
-    shape.taps = node.method.taps;
-    shape.share = node.method.share;
+    const TapLayout layout = tap_layout(graph, node);
+    shape.taps = layout.taps;
+    shape.share_outputs = layout.share_outputs;
+    shape.share_inputs = layout.share_inputs;
+    shape.may_be_empty = layout.may_be_empty;
   }
   return shape;
 }
