@@ -36,8 +36,8 @@ ConvShape conv_shape(const Graph& graph, const Node& node) {
 
 ConvWeights conv_weights(const TapNet& net, const Node& node) {
   const LayerTensors& tensors = net.tensors(node);
-  return {tensors.weight.data(), node.op == Op::kTapConv ? tensors.positions.data() : nullptr,
-          node.bias ? tensors.bias.data() : nullptr};
+  return {floats_of(node, tensors.weight), node.op == Op::kTapConv ? tensors.positions.data() : nullptr,
+          floats_of(node, tensors.bias)};
 }
 
 PoolShape pool_shape(const Graph& graph, const Node& node) {

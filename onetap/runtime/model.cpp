@@ -43,8 +43,9 @@ Model::Model(const TapNet& net, const ModelOptions& options)
       layer.conv = std::make_unique<ConvPlan>(shape, weights, blocking, *kernels_);
       scratch_floats_ = std::max(scratch_floats_, layer.conv->scratch_floats());
     } else if (node.op == Op::kLinear || node.op == Op::kAffine) {
-      layer.weight = net.tensors(node).weight;
-      layer.bias = net.tensors(node).bias;
+      const Tensor& bias = net.tensors(node).bias;
+      layer.weight = dense_weight(net, node);
+      layer.bias.assign(floats_of(node, bias), floats_of(node, bias) + bias.count());
     } else if (node.op == Op::kAvgPool || node.op == Op::kMaxPool) {
       layer.pool = pool_shape(graph_, node);
     }

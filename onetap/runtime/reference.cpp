@@ -19,7 +19,7 @@ Values run_node(const TapNet& net, const Node& node, const std::vector<const Val
   const Values& x = *inputs[0];
   const Shape& in_shape = net.graph.source(node).shape;
   Values y(static_cast<size_t>(element_count(node.shape)));
-  const auto channels = [&] { return static_cast<int64_t>(net.tensors(node).weight.size()); };
+  const auto channels = [&] { return static_cast<int64_t>(net.tensors(node).weight.count()); };
   const auto count = static_cast<int64_t>(x.size());
   switch (node.op) {
     case Op::kConv:
@@ -27,12 +27,12 @@ Values run_node(const TapNet& net, const Node& node, const std::vector<const Val
       reference::conv(conv_shape(net.graph, node), conv_weights(net, node), x.data(), y.data());
       break;
     case Op::kLinear:
-      reference::linear(count, node.out, net.tensors(node).weight.data(),
-                        node.bias ? net.tensors(node).bias.data() : nullptr, x.data(), y.data());
+      reference::linear(count, node.out, floats_of(node, net.tensors(node).weight),
+                        floats_of(node, net.tensors(node).bias), x.data(), y.data());
       break;
     case Op::kAffine:
-      reference::affine(channels(), count / channels(), net.tensors(node).weight.data(), net.tensors(node).bias.data(),
-                        x.data(), y.data());
+      reference::affine(channels(), count / channels(), floats_of(node, net.tensors(node).weight),
+                        floats_of(node, net.tensors(node).bias), x.data(), y.data());
       break;
     case Op::kAvgPool:
     case Op::kMaxPool:

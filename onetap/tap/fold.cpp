@@ -1,20 +1,18 @@
 #include "onetap/tap/fold.h"
 
+#include "onetap/graph/uses.h"
+
 namespace onetap {
 namespace {
 
 // Names of the convolutions whose result only one batch norm reads, by the name of that batch norm.
 std::map<std::string, std::string> foldable(const Graph& graph) {
-  std::map<std::string, int> readers;
-  for (const Node& node : graph.nodes()) {
-    for (const std::string& input : node.inputs) ++readers[input];
-  }
-  ++readers[graph.output()];
+  const Uses uses(graph);
   std::map<std::string, std::string> conv_of;
   for (const Node& node : graph.nodes()) {
-    if (node.op != Op::kBatchNorm) continue;
-    const Node& source = graph.source(node);
-    if (source.op == Op::kConv && readers[source.name] == 1) conv_of[node.name] = source.name;
+    if (node.op != Op::kConv) continue;
+    const Node* reader = uses.only_reader(node);
+    if (reader != nullptr && reader->op == Op::kBatchNorm) conv_of[reader->name] = node.name;
   }
   return conv_of;
 }
