@@ -1,5 +1,7 @@
 #include "onetap/count/count.h"
 
+#include "onetap/graph/tap_layout.h"
+
 #include <algorithm>
 
 namespace onetap {
@@ -10,19 +12,16 @@ double as_double(int64_t value) {
 }
 
 void count_conv(const Graph& graph, const Node& node, CountRules rules, LayerCount& count) {
-  const int64_t positions = node.kernel.area();
-  const int64_t inputs = in_channels(graph, node) / node.groups;
-  const double slices = as_double(node.out * inputs);
-  const double taps = as_double(node.method.taps);
-  // A frozen layer has no dense form left to count.
-  const bool kept_only = node.op == Op::kTapConv || (node.is_sal() && rules == CountRules::kPaper);
-  const double weights = slices * (kept_only ? taps : as_double(positions));
-
-  count.params = weights + (node.bias ? as_double(node.out) : 0.0);
+  double weights = as_double(node.out * (in_channels(graph, node) / node.groups) * node.kernel.area());
+  count.params = node.bias ? as_double(node.out) : 0.0;
   if (node.is_pruned()) {
-    const double position_sets = as_double(share_groups(node.out, node.method.share) * inputs) * taps;
-    count.params += position_sets * (kept_only ? position_bits(positions) / 32.0 : as_double(positions));
+    const TapLayout layout = tap_layout(graph, node);
+    // A frozen layer has no dense form left to count.
+    const bool kept_only = node.op == Op::kTapConv || rules == CountRules::kPaper;
+    if (kept_only) weights = as_double(layout.slices() * layout.taps);
+    count.params += as_double(layout.codes()) * (kept_only ? layout.bits() / 32.0 : as_double(layout.positions));
   }
+  count.params += weights;
   count.macs = weights * as_double(node.shape[1] * node.shape[2]);
 }
 

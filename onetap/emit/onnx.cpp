@@ -174,9 +174,10 @@ class GraphWriter {
     Names names = {node.inputs[0],
                    add_floats(node.name + ".weight", is_affine ? per_channel : dense_shape(net_.graph, node),
                               dense_weight(net_, node))};
-    const std::vector<float>& bias = net_.tensors(node).bias;
+    const Tensor& bias = net_.tensors(node).bias;
     if (!bias.empty()) {
-      names.push_back(add_floats(node.name + ".bias", is_affine ? per_channel : Shape{node.out}, bias));
+      names.push_back(add_tensor(node.name + ".bias", kFloatType, is_affine ? per_channel : Shape{node.out},
+                                 floats_of(node, bias), bias.bytes()));
     }
     return names;
   }

@@ -2,18 +2,34 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/half.h"
+#include "onetap/graph/tap_layout.h"
 #include "onetap/nn/attention.h"
 #include "onetap/nn/tensor_file.h"
 #include "onetap/tap/fold.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace onetap {
 namespace {
 
-std::vector<float> to_floats(const torch::Tensor& tensor) {
+Tensor to_floats(const torch::Tensor& tensor) {
   const auto flat = tensor.to(torch::kCPU, torch::kFloat32).contiguous();
-  return {flat.data_ptr<float>(), flat.data_ptr<float>() + flat.numel()};
+  Tensor floats(DType::kF32, flat.sizes().vec());
+  std::copy_n(flat.data_ptr<float>(), flat.numel(), floats.data<float>());
+  return floats;
+}
+
+// The kept weights [outputs, inputs, taps] of a dense kernel [outputs, inputs, ...]: zeros for empty entries.
+torch::Tensor kept_weights(const TapLayout& layout, const torch::Tensor& weight, const torch::Tensor& codes) {
+  auto set_of = torch::empty({layout.slices()}, torch::kInt64);
+  for (int64_t slice = 0; slice < layout.slices(); ++slice) {
+    set_of.data_ptr<int64_t>()[slice] = layout.set_of(slice / layout.inputs, slice % layout.inputs);
+  }
+  const auto code = codes.reshape({layout.sets(), layout.taps}).index_select(0, set_of);
+  const auto found =
+      weight.reshape({layout.slices(), layout.positions}).gather(1, code.clamp_max(layout.positions - 1));
+  return found.masked_fill(code.eq(layout.none()), 0).view({layout.outputs, layout.inputs, layout.taps});
 }
 
 // Per channel: what a batch norm in evaluation multiplies by, and what it adds.
@@ -36,7 +52,8 @@ class Freezer {
       if (layer_shapes(net.graph, node).weight.empty()) continue;
       LayerTensors tensors = freeze_node(node);
       if (type == WeightType::kF16) {
-        for (float& weight : tensors.weight) weight = float_from_half(half_from_float(weight));
+        auto* weight = tensors.weight.data<float>();
+        for (size_t i = 0; i < tensors.weight.count(); ++i) weight[i] = float_from_half(half_from_float(weight[i]));
       }
       net.layers[node.name] = std::move(tensors);
     }
@@ -64,7 +81,7 @@ class Freezer {
     auto weight = state(node.name + ".weight");
     if (node.op == Op::kTapConv) {
       const auto positions = nn::hard_positions(sal_.at(node.name)->logits()).to(torch::kCPU);
-      weight = weight.flatten(2).gather(2, nn::expand_groups(positions, node.method.share, node.out));
+      weight = kept_weights(tap_layout(form_.graph, node), weight, positions);
       const auto flat = positions.to(torch::kInt16).contiguous();
       tensors.positions.assign(flat.data_ptr<int16_t>(), flat.data_ptr<int16_t>() + flat.numel());
     }

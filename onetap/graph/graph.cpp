@@ -122,16 +122,6 @@ void Graph::check_classifier(int64_t classes) const {
   }
 }
 
-int position_bits(int64_t positions) {
-  int bits = 0;
-  while ((int64_t{1} << bits) < positions) ++bits;
-  return bits;
-}
-
-int64_t share_groups(int64_t out, int64_t share) {
-  return (out + share - 1) / share;
-}
-
 int64_t element_count(const Shape& shape) {
   int64_t product = 1;
   for (const int64_t extent : shape) product *= extent;

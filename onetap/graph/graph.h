@@ -124,12 +124,6 @@ class Graph {
   std::unordered_map<std::string, bool> prefixes_;  // every "a.b" above a node "a.b.c"
 };
 
-// Bits that store one position of a kernel with this many: ceil(log2 positions).
-int position_bits(int64_t positions);
-
-// Groups of outputs that share positions; the last one is smaller where share does not divide `out`.
-int64_t share_groups(int64_t out, int64_t share);
-
 // Values in a tensor of this shape.
 int64_t element_count(const Shape& shape);
 

@@ -30,8 +30,7 @@ constexpr double kHeavyPacking = 0.025;
 double packing_share(const ConvPlan& plan) {
   const ConvShape& shape = plan.shape();
   const auto copies = static_cast<int64_t>(plan.copies().size()) + (plan.parts() > 1 ? plan.parts() : 0);
-  const int64_t taps = plan.blocking().dense ? shape.area() : shape.taps;
-  return static_cast<double>(copies) / static_cast<double>(shape.out_per_group() * taps);
+  return static_cast<double>(copies * shape.in * plan.pixels()) / static_cast<double>(plan.macs());
 }
 
 // The chunks [range) of every segment, over the packed tile.
@@ -42,13 +41,14 @@ void run_chunks(const KernelSet& kernels, const ConvPlan& plan, const ConvPlan::
     const int64_t first = std::max(range.first, segment.first_chunk);
     const int64_t last = std::min(range.last, segment.first_chunk + segment.chunks);
     if (first >= last) continue;
-    const int64_t entries_before = (first - segment.first_chunk) * block.entries;
-    tile.places = plan.places() + block.places_from[s] + entries_before;
+    const int64_t* entries_from = block.entries_from.data() + first;
+    const int64_t entries_before = *entries_from - block.entries_from[static_cast<size_t>(segment.first_chunk)];
+    tile.places = plan.places();
     tile.weights = plan.weights() + block.weights_from[s] + entries_before * segment.outputs;
+    tile.entries_from = entries_from;
     tile.outputs = plan.chunk_outputs() + first;
     tile.chunks = last - first;
-    tile.entries = block.entries;
-    kernels.conv[segment.outputs - 1][vectors - 1](tile);
+    kernels.conv_tile(segment.outputs, static_cast<int>(vectors))(tile);
   }
 }
 

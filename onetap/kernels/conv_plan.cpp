@@ -19,10 +19,11 @@ constexpr int64_t kMaxPlaces = 1 << 16;
 
 // Which kernel positions any slice keeps.
 std::vector<bool> used_positions(const ConvShape& shape, const ConvWeights& weights) {
-  std::vector<bool> used(static_cast<size_t>(shape.area()), shape.taps == 0);
-  const int64_t sets = (shape.out + shape.share - 1) / shape.share;
-  for (int64_t i = 0; shape.taps > 0 && i < sets * shape.in_per_group() * shape.taps; ++i) {
-    used.at(weights.positions[i]) = true;
+  if (shape.taps == 0) return std::vector<bool>(static_cast<size_t>(shape.area()), true);
+  const TapLayout layout = shape.layout();
+  std::vector<bool> used(static_cast<size_t>(shape.area()), false);
+  for (int64_t i = 0; i < layout.codes(); ++i) {
+    if (weights.positions[i] != layout.none()) used.at(weights.positions[i]) = true;
   }
   return used;
 }
@@ -38,7 +39,9 @@ ConvPlan::ConvPlan(const ConvShape& shape, const ConvWeights& weights, const Con
   blocking_.tile_vectors = cut(blocking.tile_vectors, 1, vectors_of_plane());
   blocking_.dense = blocking.dense || shape.taps == 0;
   // Outputs that share positions across a border of groups see different inputs.
-  if (!blocking_.dense && shape.groups > 1 && shape.out_per_group() % shape.share != 0) blocking_.outputs = 1;
+  if (!blocking_.dense && shape.groups > 1 && shape.out_per_group() % shape.share_outputs != 0) {
+    blocking_.outputs = 1;
+  }
   if (weights.bias != nullptr) {
     bias_.assign(weights.bias, weights.bias + shape.out);
   } else {
@@ -48,7 +51,8 @@ ConvPlan::ConvPlan(const ConvShape& shape, const ConvWeights& weights, const Con
                                  : used_positions(shape, weights));
   if (is_shifted()) draw_masks();
   cut_chunks();
-  write_stream(weights);
+  lay_out_streams(weights);
+  write_streams(weights);
 }
 
 // Kernel row k * dilation = down * stride + rest: taps whose rest is equal see the same rows, `down` output rows apart.
@@ -137,7 +141,7 @@ void ConvPlan::draw_masks() {
 // long.
 void ConvPlan::cut_chunks() {
   const int64_t outputs = shape_.out_per_group();
-  const int64_t share = blocking_.dense ? outputs : std::min(shape_.share, outputs);
+  const int64_t share = blocking_.dense ? outputs : std::min(shape_.share_outputs, outputs);
   for (int width = blocking_.outputs; width >= 1; --width) {
     const auto before = static_cast<int64_t>(chunk_outputs_.size());
     for (int64_t set = 0; set < outputs; set += share) {
@@ -151,56 +155,80 @@ void ConvPlan::cut_chunks() {
   }
 }
 
-void ConvPlan::write_stream(const ConvWeights& weights) {
-  const int64_t in = shape_.in_per_group(), out = shape_.out_per_group();
-  const int64_t given = shape_.taps_per_slice();
-  const int64_t visited = blocking_.dense ? shape_.area() : given;
+// What a chunk does with one vector of the pack.
+struct ConvPlan::Entry {
+  int64_t channel;   // of the block
+  int64_t position;  // of the kernel
+  int64_t slot;      // which of a slice's weights it takes
+};
+
+// Calls visit(Entry) for each entry of a chunk, in the order of the streams. Empty entries are left out; a dense walk
+// visits every position.
+template <typename Visit>
+void ConvPlan::visit_entries(const ConvWeights& weights, const Block& block, int64_t chunk, Visit&& visit) const {
+  const TapLayout layout = shape_.layout();
+  const int64_t in = shape_.in_per_group();
+  const int64_t group = block.first_channel / in, first = block.first_channel % in;
+  const int64_t output = group * shape_.out_per_group() + chunk_outputs_[static_cast<size_t>(chunk)];
+  for (int64_t c = 0; c < block.channels; ++c) {
+    if (blocking_.dense) {
+      for (int64_t position = 0; position < shape_.area(); ++position) visit(Entry{c, position, position});
+      continue;
+    }
+    const uint16_t* codes = weights.positions + layout.first_code(output, first + c);
+    for (int64_t slot = 0; slot < layout.taps; ++slot) {
+      if (codes[slot] != layout.none()) visit(Entry{c, codes[slot], slot});
+    }
+  }
+}
+
+// Counts the entries of every chunk, which says where in the streams each begins.
+void ConvPlan::lay_out_streams(const ConvWeights& weights) {
+  const int64_t in = shape_.in_per_group();
   for (int64_t g = 0; g < shape_.groups; ++g) {
     for (int64_t c = 0; c < in; c += blocking_.channels) {
-      Block block{g * in + c, std::min(blocking_.channels, in - c), 0, {}, {}};
-      block.entries = block.channels * visited;
+      Block block{g * in + c, std::min(blocking_.channels, in - c), {place_count_}, {}};
       for (const Segment& segment : segments_) {
-        block.places_from.push_back(place_count_);
         block.weights_from.push_back(weight_count_);
-        place_count_ += segment.chunks * block.entries;
-        weight_count_ += segment.chunks * block.entries * segment.outputs;
+        const int64_t before = place_count_;
+        for (int64_t chunk = segment.first_chunk; chunk < segment.first_chunk + segment.chunks; ++chunk) {
+          visit_entries(weights, block, chunk, [&](const Entry&) { ++place_count_; });
+          block.entries_from.push_back(place_count_);
+        }
+        weight_count_ += (place_count_ - before) * segment.outputs;
       }
       blocks_.push_back(std::move(block));
     }
   }
+}
+
+void ConvPlan::write_streams(const ConvWeights& weights) {
   streams_ = aligned_array<std::byte>(stream_bytes());
   std::memset(streams_.get(), 0, static_cast<size_t>(stream_bytes()));  // the ends of lines too
   weights_ = reinterpret_cast<float*>(streams_.get());
   places_ = reinterpret_cast<uint16_t*>(weights_ + weight_floats());
   uint16_t* place = places_;
   float* weight = weights_;
-  // Where the weight of a visited position lies in its slice; -1 for a pruned one.
-  const auto slot = [&](int64_t output, int64_t channel, int64_t visit, int64_t& position) -> int64_t {
-    const uint16_t* kept =
-        shape_.taps > 0 ? weights.positions + (output / shape_.share * in + channel) * given : nullptr;
-    position = blocking_.dense ? visit : kept[visit];
-    if (!blocking_.dense || kept == nullptr) return visit;
-    const uint16_t* found = std::find(kept, kept + given, static_cast<uint16_t>(visit));
-    return found == kept + given ? -1 : found - kept;
+  const TapLayout layout = shape_.layout();
+  const int64_t in = shape_.in_per_group(), given = shape_.taps_per_slice();
+  const auto weight_of = [&](int64_t output, int64_t channel, const Entry& entry) {
+    const float* slice = weights.weight + (output * in + channel) * given;
+    if (!blocking_.dense || shape_.taps == 0) return slice[entry.slot];
+    // A dense walk has zeros for what was pruned.
+    const uint16_t* kept = weights.positions + layout.first_code(output, channel);
+    const uint16_t* found = std::find(kept, kept + given, static_cast<uint16_t>(entry.position));
+    return found == kept + given ? 0.0f : slice[found - kept];
   };
   for (const Block& block : blocks_) {
-    const int64_t group = block.first_channel / in, first = block.first_channel % in;
+    const int64_t first_output = block.first_channel / in * shape_.out_per_group(), first = block.first_channel % in;
     for (const Segment& segment : segments_) {
       for (int64_t chunk = segment.first_chunk; chunk < segment.first_chunk + segment.chunks; ++chunk) {
-        const int64_t output = group * out + chunk_outputs_[static_cast<size_t>(chunk)];
-        for (int64_t c = 0; c < block.channels; ++c) {
-          for (int64_t visit = 0; visit < visited; ++visit) {
-            int64_t position = 0;
-            slot(output, first + c, visit, position);
-            *place++ =
-                static_cast<uint16_t>(c * (channel_floats_ / lanes_) + position_place_[static_cast<size_t>(position)]);
-            for (int r = 0; r < segment.outputs; ++r) {
-              const int64_t at = slot(output + r, first + c, visit, position);
-              const int64_t slice = (output + r) * in + first + c;
-              *weight++ = at < 0 ? 0.0f : weights.weight[slice * given + at];
-            }
-          }
-        }
+        const int64_t output = first_output + chunk_outputs_[static_cast<size_t>(chunk)];
+        visit_entries(weights, block, chunk, [&](const Entry& entry) {
+          *place++ = static_cast<uint16_t>(entry.channel * (channel_floats_ / lanes_) +
+                                           position_place_[static_cast<size_t>(entry.position)]);
+          for (int r = 0; r < segment.outputs; ++r) *weight++ = weight_of(output + r, first + entry.channel, entry);
+        });
       }
     }
   }

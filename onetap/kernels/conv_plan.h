@@ -5,7 +5,8 @@
 // copies: one per kernel column (and per kernel row modulo the stride), shifted and bordered with zeros, so that every
 // tap is one aligned place in the pack. A stride first takes the plane apart into planes of every stride-th pixel.
 // Places and weights lie in two streams in exactly the order in which the kernel uses them; a place is the number of a
-// vector in 16 bits, because in small planes it is the streams that the kernel waits for.
+// vector in 16 bits, because in small planes it is the streams that the kernel waits for. A chunk (some outputs with
+// the same positions) has as many entries as its slices keep weights: an empty slice is no entry.
 #pragma once
 
 #include "onetap/kernels/aligned.h"
@@ -74,8 +75,9 @@ class ConvPlan {
   struct Block {
     int64_t first_channel = 0;
     int64_t channels = 0;
-    int64_t entries = 0;                             // per chunk
-    std::vector<int64_t> places_from, weights_from;  // per segment: where in the streams
+    // Entries of chunk k: [entries_from[k], entries_from[k + 1]) of the stream of places.
+    std::vector<int64_t> entries_from;
+    std::vector<int64_t> weights_from;  // per segment: where in the stream of weights
   };
 
   const ConvShape& shape() const { return shape_; }
@@ -96,6 +98,9 @@ class ConvPlan {
   void move_streams(std::byte* to);
   const float* bias() const { return bias_.data(); }
 
+  // Multiply-adds for one image: one per weight of the stream and pixel.
+  int64_t macs() const { return weight_count_ * pixels(); }
+
   int64_t channel_floats() const { return channel_floats_; }  // of the pack
   int64_t pixels() const { return shape_.out_h() * shape_.out_w(); }
   int64_t tiles() const { return (vectors_of_plane() + blocking_.tile_vectors - 1) / blocking_.tile_vectors; }
@@ -112,7 +117,11 @@ class ConvPlan {
   void lay_out_copies(const std::vector<bool>& used);
   void draw_masks();
   void cut_chunks();
-  void write_stream(const ConvWeights& weights);
+  struct Entry;
+  template <typename Visit>
+  void visit_entries(const ConvWeights& weights, const Block& block, int64_t chunk, Visit&& visit) const;
+  void lay_out_streams(const ConvWeights& weights);
+  void write_streams(const ConvWeights& weights);
 
   ConvShape shape_;
   ConvBlocking blocking_;

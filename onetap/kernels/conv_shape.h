@@ -1,6 +1,8 @@
 // What a convolution computes, whoever computes it.
 #pragma once
 
+#include "onetap/base/tap_layout.h"
+
 #include <cstdint>
 
 namespace onetap {
@@ -17,8 +19,10 @@ struct ConvShape : Window {
   int64_t out = 1;
   int64_t dilation_h = 1, dilation_w = 1;
   int64_t groups = 1;
-  int64_t taps = 0;   // weights per kernel slice, each with a position; 0: all positions, in order
-  int64_t share = 1;  // consecutive outputs with one set of positions per input
+  int64_t taps = 0;  // weights per kernel slice, each with a position; 0: all positions, in order
+  // Of a convolution with taps: what its layout() adds to these sizes.
+  int64_t share_outputs = 1, share_inputs = 1;
+  bool may_be_empty = false;
 
   int64_t out_h() const { return extent(in_h, kernel_h, stride_h, padding_h, dilation_h); }
   int64_t out_w() const { return extent(in_w, kernel_w, stride_w, padding_w, dilation_w); }
@@ -26,8 +30,8 @@ struct ConvShape : Window {
   int64_t in_per_group() const { return in / groups; }
   int64_t out_per_group() const { return out / groups; }
   int64_t taps_per_slice() const { return taps > 0 ? taps : area(); }
-  // Multiply-adds for one image.
-  int64_t macs() const { return out * in_per_group() * taps_per_slice() * out_h() * out_w(); }
+  // Which slices have which positions, where there are taps.
+  TapLayout layout() const { return {out, in_per_group(), area(), taps, share_outputs, share_inputs, may_be_empty}; }
 
  private:
   static int64_t extent(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
@@ -35,8 +39,8 @@ struct ConvShape : Window {
   }
 };
 
-// As LayerTensors has them: weight [out, in / groups, taps], positions [groups of outputs, in / groups, taps] (null for
-// a dense convolution), bias [out] (null for none).
+// As LayerTensors has them: weight [out, in / groups, taps], positions: codes of ConvShape::layout() (null for a dense
+// convolution), bias [out] (null for none).
 struct ConvWeights {
   const float* weight = nullptr;
   const uint16_t* positions = nullptr;

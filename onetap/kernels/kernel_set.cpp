@@ -4,6 +4,7 @@
 #include "onetap/kernels/targets.h"
 
 #include <cstdlib>
+#include <map>
 
 namespace onetap {
 
@@ -13,30 +14,41 @@ int KernelSet::max_vectors(int outputs) const {
   return vectors;
 }
 
-const std::vector<const KernelSet*>& kernel_sets() {
-  static const std::vector<const KernelSet*> sets = [] {
-    std::vector<const KernelSet*> all;
-#ifdef ONETAP_HAVE_HIGHWAY
-    all = simd_kernels();
-#endif
-    all.push_back(&plain_kernels());
-    return all;
-  }();
-  return sets;
+void fail_missing_kernel(const KernelKey& key, const char* op) {
+  fail("[kernels] expected a kernel for {}, got none (target {}, type {})", op, key.name, dtype_name(key.type));
 }
 
-const KernelSet& find_kernels(std::string_view name) {
-  if (name.empty()) {
+const std::vector<const KernelSet*>& kernel_sets(DType type) {
+  static const std::map<DType, std::vector<const KernelSet*>> table = [] {
+    std::map<DType, std::vector<const KernelSet*>> rows;
+#ifdef ONETAP_HAVE_HIGHWAY
+    for (const KernelSet* row : simd_kernels()) rows[row->type].push_back(row);
+#endif
+    for (const KernelSet* row : plain_kernels()) rows[row->type].push_back(row);
+    return rows;
+  }();
+  static const std::vector<const KernelSet*> none;
+  const auto found = table.find(type);
+  return found == table.end() ? none : found->second;
+}
+
+const KernelSet& find_kernels(std::string_view target, DType type) {
+  const std::vector<const KernelSet*>& rows = kernel_sets(type);
+  if (target.empty()) {
     const char* forced = std::getenv("ONETAP_TARGET");
-    if (forced == nullptr || *forced == '\0') return *kernel_sets().front();
-    name = forced;
+    if (forced != nullptr) target = forced;
   }
+  if (rows.empty()) {
+    fail_usage("[kernels] expected a type that there are kernels for, got {} (target '{}')", dtype_name(type), target);
+  }
+  if (target.empty()) return *rows.front();
   std::string names;
-  for (const KernelSet* set : kernel_sets()) {
-    if (name == set->name) return *set;
-    names += std::string(names.empty() ? "" : ", ") + set->name;
+  for (const KernelSet* row : rows) {
+    if (target == row->name) return *row;
+    names += std::string(names.empty() ? "" : ", ") + row->name;
   }
-  fail_usage("[kernels] expected a target of {} (what this build has and this CPU runs), got '{}'", names, name);
+  fail_usage("[kernels] expected a target of {} (what this build has for {} and this CPU runs), got '{}'", names,
+             dtype_name(type), target);
 }
 
 }  // namespace onetap

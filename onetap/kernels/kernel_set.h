@@ -1,6 +1,8 @@
-// The table of kernels: one set per kind of CPU. Dispatch, tests and benchmarks all read it.
+// The table of kernels: a row per kind of CPU and number type. Dispatch, tests and benchmarks all read it. To add
+// kernels of another type is to add rows; whoever asks for one that is not there gets an error that says which.
 #pragma once
 
+#include "onetap/base/tensor.h"
 #include "onetap/kernels/conv_plan.h"
 
 #include <cstdint>
@@ -12,14 +14,15 @@ namespace onetap {
 
 // One register tile of a convolution: some vectors of pixels of some chunks of outputs, for one block of inputs.
 struct ConvTile {
-  const float* pack = nullptr;  // the block's inputs, at the tile's first pixel
-  // For every entry of every chunk: which vector of the pack, and one weight per output.
-  const uint16_t* places = nullptr;
-  const float* weights = nullptr;
+  const float* pack = nullptr;       // the block's inputs, at the tile's first pixel
   const int32_t* outputs = nullptr;  // first output of each chunk
   int64_t chunks = 0;
-  int64_t entries = 0;  // per chunk
-  float* y = nullptr;   // at the tile's first pixel of output 0
+  // Entries of chunk k: [entries_from[k], entries_from[k + 1]) of `places`, which says which vector of the pack.
+  // `weights` begins with the first entry of chunk 0 and has one weight per entry and output.
+  const int64_t* entries_from = nullptr;
+  const uint16_t* places = nullptr;
+  const float* weights = nullptr;
+  float* y = nullptr;  // at the tile's first pixel of output 0
   int64_t y_plane = 0;
   const float* bias = nullptr;  // of output 0: what sums begin with in the first block; null: with what is in y
   const float* residual = nullptr;
@@ -74,38 +77,81 @@ struct Planes {
   int64_t plane = 1;
 };
 
-struct KernelSet {
-  const char* name = "";  // as ONETAP_TARGET spells it
-  int lanes = 1;          // floats in a vector
-  int registers = 16;     // vectors that fit the registers
+// What a row of the table is found by.
+struct KernelKey {
+  const char* name = "";  // the target, as ONETAP_TARGET spells it
+  DType type = DType::kF32;
+};
+
+[[noreturn]] void fail_missing_kernel(const KernelKey& key, const char* op);
+
+// One cell of the table: the function for an op, or none. To call none is an error with op, target and type.
+template <typename Function>
+class Kernel;
+template <typename Result, typename... Arguments>
+class Kernel<Result(Arguments...)> {
+ public:
+  Kernel(const KernelKey& key, const char* op) : key_(key), op_(op) {}
+  Kernel& operator=(Result (*function)(Arguments...)) {
+    function_ = function;
+    return *this;
+  }
+
+  Result operator()(Arguments... arguments) const {
+    if (function_ == nullptr) fail_missing_kernel(key_, op_);
+    return function_(arguments...);
+  }
+  explicit operator bool() const { return function_ != nullptr; }
+
+ private:
+  KernelKey key_;
+  const char* op_;
+  Result (*function_)(Arguments...) = nullptr;
+};
+
+// One row of the table. Planes and weights are of the row's type.
+struct KernelSet : KernelKey {
+  explicit KernelSet(const KernelKey& key) : KernelKey(key) {}
+
+  int lanes = 1;       // values in a vector
+  int registers = 16;  // vectors that fit the registers
   // By outputs - 1 and vectors - 1; null where the tile does not fit the registers.
   ConvTileKernel conv[kMaxOutputs][kMaxVectors] = {};
-  void (*pack_shifted)(const ShiftedPack& pack) = nullptr;
-  void (*take_apart)(const TakeApart& task) = nullptr;
+  Kernel<void(const ShiftedPack& pack)> pack_shifted{*this, "pack_shifted"};
+  Kernel<void(const TakeApart& task)> take_apart{*this, "take_apart"};
   // y[out] = weight[out, in] x + bias (null: none).
-  void (*linear)(int64_t in, int64_t out, const float* weight, const float* bias, const float* x, float* y,
-                 bool relu) = nullptr;
+  Kernel<void(int64_t in, int64_t out, const float* weight, const float* bias, const float* x, float* y, bool relu)>
+      linear{*this, "linear"};
   // y = x scaled and shifted per channel.
-  void (*affine)(const Planes& planes, const float* scale, const float* shift, const float* x, float* y,
-                 bool relu) = nullptr;
-  void (*add)(int64_t count, const float* a, const float* b, float* y, bool relu) = nullptr;
-  void (*relu)(int64_t count, const float* x, float* y) = nullptr;
+  Kernel<void(const Planes& planes, const float* scale, const float* shift, const float* x, float* y, bool relu)>
+      affine{*this, "affine"};
+  Kernel<void(int64_t count, const float* a, const float* b, float* y, bool relu)> add{*this, "add"};
+  Kernel<void(int64_t count, const float* x, float* y)> relu{*this, "relu"};
   // y[channels]: the mean of each plane.
-  void (*global_mean)(const Planes& planes, const float* x, float* y) = nullptr;
+  Kernel<void(const Planes& planes, const float* x, float* y)> global_mean{*this, "gap"};
   // x_plane and y_plane: floats from one plane to the next.
-  void (*pool)(const PoolShape& shape, const float* x, int64_t x_plane, float* y, int64_t y_plane) = nullptr;
-  // GFLOP/s is `flops` of one call over its time: multiply-adds in registers alone, `rounds` of them.
-  double (*fma_rounds)(int64_t rounds, float seed) = nullptr;  // returns what it computed, so that it is computed
+  Kernel<void(const PoolShape& shape, const float* x, int64_t x_plane, float* y, int64_t y_plane)> pool{*this, "pool"};
+  // GFLOP/s is `flops` of one call over its time: multiply-adds in registers alone, `rounds` of them. It returns what
+  // it computed, so that it is computed.
+  Kernel<double(int64_t rounds, float seed)> fma_rounds{*this, "fma_rounds"};
   int64_t flops_per_round = 0;
 
+  // The tile of a convolution with so many outputs and vectors of pixels.
+  ConvTileKernel conv_tile(int outputs, int vectors) const {
+    const ConvTileKernel kernel = conv[outputs - 1][vectors - 1];
+    if (kernel == nullptr) fail_missing_kernel(*this, "conv");
+    return kernel;
+  }
   // Vectors of pixels that a tile of so many outputs may have at most.
   int max_vectors(int outputs) const;
 };
 
-// Sets that this build has and this CPU runs, best first. The last one is plain C++ and runs everywhere.
-const std::vector<const KernelSet*>& kernel_sets();
+// Rows of that type that this build has and this CPU runs, best target first. The last one is plain C++ and runs
+// everywhere. Empty if there are no kernels of the type.
+const std::vector<const KernelSet*>& kernel_sets(DType type = DType::kF32);
 
-// The set of that name: kUsage, listing those there are, if there is none. Empty: ONETAP_TARGET, or the best.
-const KernelSet& find_kernels(std::string_view name = {});
+// The row of that target and type: kUsage, listing the targets there are, if there is none. An empty target is that of
+// ONETAP_TARGET, or the best.
+const KernelSet& find_kernels(std::string_view target = {}, DType type = DType::kF32);
 
 }  // namespace onetap

@@ -3,7 +3,8 @@
 //   KERNELS_ATTR        attributes of a function of the target
 //   namespace ops       V, load, load_unaligned, load_pairs (even and odd places of two vectors), store,
 //                       store_unaligned, store_halves, broadcast, zero, mul_add, add,
-//                       max, bit_and, sum
+//                       at_least (its second argument, or the first where that is larger: a NaN comes through),
+//                       bit_and, sum
 //   kLanes, kRegisters  floats in a vector, vectors in the registers
 //   kTargetName
 // and is inside the target's namespace. No include guard: that is the point.
@@ -44,7 +45,7 @@ KERNELS_ATTR inline __attribute__((always_inline)) void end_sums(const ConvTile&
   float* y = tile.y + output * tile.y_plane;
   if (tile.relu) {
     for (int r = 0; r < R; ++r) {
-      for (int t = 0; t < T; ++t) sum[r][t] = ops::max(sum[r][t], ops::zero());
+      for (int t = 0; t < T; ++t) sum[r][t] = ops::at_least(ops::zero(), sum[r][t]);
     }
   }
   for (int r = 0; r < R; ++r) {
@@ -60,7 +61,8 @@ KERNELS_ATTR void conv_tile(const ConvTile& tile) {
     const int64_t output = tile.outputs[chunk];
     ops::V sum[R][T];
     begin_sums<R, T>(tile, output, sum);
-    for (int64_t entry = 0; entry < tile.entries; ++entry) {
+    const int64_t end = tile.entries_from[chunk + 1];
+    for (int64_t entry = tile.entries_from[chunk]; entry < end; ++entry) {
       const float* ONETAP_RESTRICT x = tile.pack + int64_t{places[entry]} * kLanes;
       if constexpr (R == 1) {
         const ops::V w = ops::broadcast(weights[0]);
@@ -75,7 +77,6 @@ KERNELS_ATTR void conv_tile(const ConvTile& tile) {
       }
       weights += R;
     }
-    places += tile.entries;
     end_sums<R, T>(tile, output, sum);
   }
 }
@@ -194,25 +195,25 @@ KERNELS_ATTR inline void linear(int64_t in, int64_t out, const float* weight, co
 
 KERNELS_ATTR inline void affine(const Planes& planes, const float* scale, const float* shift, const float* x, float* y,
                                 bool relu) {
-  const float least = relu ? 0.0f : std::numeric_limits<float>::lowest();
+  const float least = relu ? 0.0f : -std::numeric_limits<float>::infinity();
   for (int64_t c = 0; c < planes.channels; ++c) {
     const float* from = x + c * planes.plane;
     float* to = y + c * planes.plane;
     const ops::V a = ops::broadcast(scale[c]), b = ops::broadcast(shift[c]), floor = ops::broadcast(least);
     int64_t i = 0;
     for (; i + kLanes <= planes.pixels; i += kLanes) {
-      ops::store_unaligned(ops::max(ops::mul_add(a, ops::load_unaligned(from + i), b), floor), to + i);
+      ops::store_unaligned(ops::at_least(floor, ops::mul_add(a, ops::load_unaligned(from + i), b)), to + i);
     }
     for (; i < planes.pixels; ++i) to[i] = std::max(scale[c] * from[i] + shift[c], least);
   }
 }
 
 KERNELS_ATTR inline void add(int64_t count, const float* a, const float* b, float* y, bool relu) {
-  const float least = relu ? 0.0f : std::numeric_limits<float>::lowest();
+  const float least = relu ? 0.0f : -std::numeric_limits<float>::infinity();
   const ops::V floor = ops::broadcast(least);
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    ops::store_unaligned(ops::max(ops::add(ops::load_unaligned(a + i), ops::load_unaligned(b + i)), floor), y + i);
+    ops::store_unaligned(ops::at_least(floor, ops::add(ops::load_unaligned(a + i), ops::load_unaligned(b + i))), y + i);
   }
   for (; i < count; ++i) y[i] = std::max(a[i] + b[i], least);
 }
@@ -220,7 +221,7 @@ KERNELS_ATTR inline void add(int64_t count, const float* a, const float* b, floa
 KERNELS_ATTR inline void relu(int64_t count, const float* x, float* y) {
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    ops::store_unaligned(ops::max(ops::load_unaligned(x + i), ops::zero()), y + i);
+    ops::store_unaligned(ops::at_least(ops::zero(), ops::load_unaligned(x + i)), y + i);
   }
   for (; i < count; ++i) y[i] = std::max(x[i], 0.0f);
 }
@@ -254,7 +255,10 @@ KERNELS_ATTR inline void pool(const PoolShape& shape, const float* x, int64_t x_
             shape.in_w - 1 - shift < 0 ? 0 : std::min(shape.out_w, (shape.in_w - 1 - shift) / step + 1);
         const float* from = x + c * x_plane + from_row * shape.in_w + shift;
         if (shape.is_max) {
-          for (int64_t i = low; i < high; ++i) to[i] = std::max(to[i], from[i * step]);
+          for (int64_t i = low; i < high; ++i) {
+            const float pixel = from[i * step];
+            to[i] = pixel > to[i] || pixel != pixel ? pixel : to[i];
+          }
         } else {
           for (int64_t i = low; i < high; ++i) to[i] += from[i * step];
         }
@@ -281,7 +285,7 @@ KERNELS_ATTR inline double fma_rounds(int64_t rounds, float seed) {
 }
 
 template <int R, int... T>
-constexpr void fill_conv(KernelSet& set, std::integer_sequence<int, T...>) {
+void fill_conv(KernelSet& set, std::integer_sequence<int, T...>) {
   const auto kernel = [](auto vectors) -> ConvTileKernel {
     if constexpr (decltype(vectors)::value <= most_vectors(R)) {
       return &conv_tile<R, decltype(vectors)::value>;
@@ -292,10 +296,9 @@ constexpr void fill_conv(KernelSet& set, std::integer_sequence<int, T...>) {
   ((set.conv[R - 1][T] = kernel(std::integral_constant<int, T + 1>())), ...);
 }
 
-inline const KernelSet& kernels() {
+inline const KernelSet& float_kernels() {
   static const KernelSet set = [] {
-    KernelSet made;
-    made.name = kTargetName;
+    KernelSet made({kTargetName, DType::kF32});
     made.lanes = kLanes;
     made.registers = kRegisters;
     using Vectors = std::make_integer_sequence<int, kMaxVectors>;

@@ -54,8 +54,8 @@ inline V mul_add(V a, V b, V c) {
 inline V add(V a, V b) {
   return a + b;
 }
-inline V max(V a, V b) {
-  return a > b ? a : b;
+inline V at_least(V floor, V v) {
+  return v < floor ? floor : v;
 }
 inline V bit_and(V a, V b) {
   return reinterpret_cast<V>(reinterpret_cast<Bits>(a) & reinterpret_cast<Bits>(b));
@@ -77,8 +77,8 @@ inline float sum(V v) {
 
 namespace onetap {
 
-const KernelSet& plain_kernels() {
-  return plain::kernels();
+std::vector<const KernelSet*> plain_kernels() {
+  return {&plain::float_kernels()};
 }
 
 }  // namespace onetap

@@ -1,6 +1,7 @@
 #include "onetap/kernels/reference.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace onetap::reference {
@@ -38,6 +39,7 @@ void add_tap(const ConvShape& shape, int64_t position, float weight, const float
 
 // Dense and tap convolutions differ in which positions they visit.
 void conv(const ConvShape& shape, const ConvWeights& weights, const float* x, float* y) {
+  const TapLayout layout = shape.layout();
   const int64_t in = shape.in_per_group(), taps = shape.taps_per_slice();
   const int64_t in_pixels = shape.in_h * shape.in_w, out_pixels = shape.out_h() * shape.out_w();
   for (int64_t d = 0; d < shape.out; ++d) {
@@ -45,7 +47,8 @@ void conv(const ConvShape& shape, const ConvWeights& weights, const float* x, fl
     for (int64_t c = 0; c < in; ++c) {
       const float* from = x + (d / shape.out_per_group() * in + c) * in_pixels;
       for (int64_t i = 0; i < taps; ++i) {
-        const int64_t position = shape.taps > 0 ? weights.positions[(d / shape.share * in + c) * taps + i] : i;
+        const int64_t position = shape.taps > 0 ? weights.positions[layout.first_code(d, c) + i] : i;
+        if (position == layout.none()) continue;
         add_tap(shape, position, weights.weight[(d * in + c) * taps + i], from, y + d * out_pixels);
       }
     }
@@ -75,7 +78,11 @@ void pool(const PoolShape& shape, const float* x, float* y) {
           const int64_t ix = column * shape.stride_w - shape.padding_w + k % shape.kernel_w;
           if (iy < 0 || iy >= shape.in_h || ix < 0 || ix >= shape.in_w) continue;
           const float pixel = from[iy * shape.in_w + ix];
-          value = shape.is_max ? std::max(value, pixel) : value + pixel;
+          if (!shape.is_max) {
+            value += pixel;
+          } else if (pixel > value || std::isnan(pixel)) {  // a NaN comes through, as in LibTorch
+            value = pixel;
+          }
         }
         *y++ = shape.is_max ? value : value / static_cast<float>(shape.kernel_h * shape.kernel_w);
       }

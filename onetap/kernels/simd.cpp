@@ -9,6 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "onetap/kernels/simd.cpp"
 #include "onetap/kernels/targets.h"
+#include "onetap/kernels/x86_features.h"
 
 #include <algorithm>
 #include <hwy/foreach_target.h>
@@ -74,8 +75,9 @@ HWY_INLINE HWY_ATTR V mul_add(V a, V b, V c) {
 HWY_INLINE HWY_ATTR V add(V a, V b) {
   return hn::Add(a, b);
 }
-HWY_INLINE HWY_ATTR V max(V a, V b) {
-  return hn::Max(a, b);
+// x86's maximum is its second operand where either is NaN, ARM's is NaN: in this order a NaN comes through on both.
+HWY_INLINE HWY_ATTR V at_least(V floor, V v) {
+  return hn::Max(floor, v);
 }
 HWY_INLINE HWY_ATTR V bit_and(V a, V b) {
   return hn::And(a, b);
@@ -93,8 +95,8 @@ HWY_INLINE HWY_ATTR float sum(V v) {
 
 }  // namespace
 
-const KernelSet& target_kernels() {
-  return kernels();
+std::vector<const KernelSet*> target_kernels() {
+  return {&float_kernels()};
 }
 
 }  // namespace HWY_NAMESPACE
@@ -105,43 +107,32 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace onetap {
-namespace {
-
-#if HWY_ARCH_X86
-// What Highway's targets are compiled for.
-bool runs_sse4() {
-  return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes");
-}
-bool runs_avx2() {
-  return runs_sse4() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-}
-bool runs_avx512() {
-  return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
-}
-#endif
-
-}  // namespace
 
 std::vector<const KernelSet*> simd_kernels() {
-  std::vector<const KernelSet*> sets;
+  std::vector<const KernelSet*> rows;
+  [[maybe_unused]] const auto add = [&](bool runs, std::vector<const KernelSet*> (*of_target)()) {
+    if (!runs) return;
+    for (const KernelSet* row : of_target()) rows.push_back(row);
+  };
+#if HWY_ARCH_X86
+  const X86Features cpu = x86_features();
+#endif
 #if HWY_TARGETS & HWY_AVX3
-  if (runs_avx512()) sets.push_back(&N_AVX3::target_kernels());
+  add(runs_avx512(cpu), &N_AVX3::target_kernels);
 #endif
 #if HWY_TARGETS & HWY_AVX2
-  if (runs_avx2()) sets.push_back(&N_AVX2::target_kernels());
+  add(runs_avx2(cpu), &N_AVX2::target_kernels);
 #endif
 #if HWY_TARGETS & HWY_SSE4
-  if (runs_sse4()) sets.push_back(&N_SSE4::target_kernels());
+  add(runs_sse4(cpu), &N_SSE4::target_kernels);
 #endif
 #if defined(HWY_SSE2) && (HWY_TARGETS & HWY_SSE2)
-  sets.push_back(&N_SSE2::target_kernels());
+  add(true, &N_SSE2::target_kernels);
 #endif
 #if HWY_TARGETS & HWY_NEON
-  sets.push_back(&N_NEON::target_kernels());
+  add(true, &N_NEON::target_kernels);
 #endif
-  return sets;
+  return rows;
 }
 
 }  // namespace onetap

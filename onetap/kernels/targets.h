@@ -1,11 +1,11 @@
-// Where the sets of kernels come from; kernel_set.cpp puts them in order.
+// Where the rows of the table of kernels come from; kernel_set.cpp puts them in order.
 #pragma once
 
 #include "onetap/kernels/kernel_set.h"
 
 namespace onetap {
 
-const KernelSet& plain_kernels();
+std::vector<const KernelSet*> plain_kernels();
 
 // Those of Highway's targets that this CPU runs, best first; none in a build without Highway.
 std::vector<const KernelSet*> simd_kernels();

@@ -38,7 +38,8 @@ int64_t channels_that_fit(const ConvShape& shape, int64_t tile_floats) {
 }  // namespace
 
 ConvBlocking choose_blocking(const ConvShape& shape, const KernelSet& kernels) {
-  const int64_t sharing = shape.taps == 0 ? shape.out_per_group() : std::min(shape.share, shape.out_per_group());
+  const int64_t sharing =
+      shape.taps == 0 ? shape.out_per_group() : std::min(shape.share_outputs, shape.out_per_group());
   ConvBlocking blocking;
   blocking.outputs = static_cast<int>(std::min<int64_t>(sharing, kMaxOutputs));
   const double pruned = static_cast<double>(shape.taps_per_slice()) * kTapCost[blocking.outputs - 1];
@@ -63,7 +64,7 @@ ConvBlocking tune_blocking(const ConvShape& shape, const ConvWeights& weights, c
     ConvBlocking base = rule;
     base.dense = dense;
     if (dense) base.outputs = static_cast<int>(std::min<int64_t>(shape.out_per_group(), kMaxOutputs));
-    if (!dense) base.outputs = static_cast<int>(std::min<int64_t>(shape.share, base.outputs));
+    if (!dense) base.outputs = static_cast<int>(std::min<int64_t>(shape.share_outputs, base.outputs));
     const int most = kernels.max_vectors(base.outputs);
     for (int vectors = most; vectors >= std::max(1, most - 2); --vectors) {
       for (const int64_t tiles : {1, 2, 4}) {

@@ -1,5 +1,6 @@
 #include "onetap/runtime/layer.h"
 
+#include "onetap/graph/tap_layout.h"
 #include "onetap/kernels/aligned.h"
 
 namespace onetap {
@@ -23,16 +24,19 @@ ConvShape conv_shape(const Graph& graph, const Node& node) {
   shape.dilation_w = node.dilation.w;
   shape.groups = node.groups;
   if (node.op == Op::kTapConv) {
-    shape.taps = node.method.taps;
-    shape.share = node.method.share;
+    const TapLayout layout = tap_layout(graph, node);
+    shape.taps = layout.taps;
+    shape.share_outputs = layout.share_outputs;
+    shape.share_inputs = layout.share_inputs;
+    shape.may_be_empty = layout.may_be_empty;
   }
   return shape;
 }
 
 ConvWeights conv_weights(const TapNet& net, const Node& node) {
   const LayerTensors& tensors = net.tensors(node);
-  return {tensors.weight.data(), node.op == Op::kTapConv ? tensors.positions.data() : nullptr,
-          node.bias ? tensors.bias.data() : nullptr};
+  return {floats_of(node, tensors.weight), node.op == Op::kTapConv ? tensors.positions.data() : nullptr,
+          floats_of(node, tensors.bias)};
 }
 
 PoolShape pool_shape(const Graph& graph, const Node& node) {

@@ -10,9 +10,9 @@
 namespace onetap {
 namespace {
 
-int64_t conv_macs(ConvShape shape, bool every_position) {
-  if (every_position) shape.taps = 0;
-  return shape.macs();
+// Multiply-adds for one image where every position is visited.
+int64_t dense_conv_macs(const ConvShape& shape) {
+  return shape.out * shape.in_per_group() * shape.area() * shape.out_h() * shape.out_w();
 }
 
 }  // namespace
@@ -21,7 +21,7 @@ Model::Model(const TapNet& net, const ModelOptions& options)
     : graph_(net.graph),
       classes_(net.classes),
       pixels_(net.pixels),
-      kernels_(&find_kernels(options.target)),
+      kernels_(&find_kernels(options.target, DType::kF32)),
       memory_need_(net.graph.name(), memory_limit(options.memory_limit)) {
   check_tap_net(net);
   plan_ = plan_execution(graph_, plan_options());
@@ -51,7 +51,7 @@ void Model::add_fixed_memory(const TapNet& net, const ModelOptions& options) {
       blocking.dense = blocking.dense || options.dense;
       bytes = conv_plan_bytes(shape, blocking, *kernels_);
     } else if (const auto tensors = net.layers.find(node.name); tensors != net.layers.end()) {
-      bytes = static_cast<int64_t>(tensors->second.weight.size() + tensors->second.bias.size()) * 4;
+      bytes = static_cast<int64_t>(tensors->second.weight.count() + tensors->second.bias.count()) * 4;
     }
     memory_need_.add(bytes, fmt::format("weights and tables of layer '{}'", node.name));
   }
@@ -99,7 +99,7 @@ std::shared_ptr<const Model> Model::open(const std::filesystem::path& path, cons
 
 int64_t Model::step_macs(size_t step) const {
   const Layer& layer = layers_[step];
-  if (layer.conv != nullptr) return conv_macs(layer.conv->shape(), layer.conv->blocking().dense);
+  if (layer.conv != nullptr) return layer.conv->macs();
   return plan_.steps[step].node->op == Op::kLinear ? static_cast<int64_t>(layer.weight.size()) : 0;
 }
 
@@ -113,7 +113,7 @@ int64_t Model::dense_macs() const {
   int64_t total = 0;
   for (size_t i = 0; i < layers_.size(); ++i) {
     const ConvPlan* conv = layers_[i].conv.get();
-    total += conv != nullptr ? conv_macs(conv->shape(), true) : step_macs(i);
+    total += conv != nullptr ? dense_conv_macs(conv->shape()) : step_macs(i);
   }
   return total;
 }

@@ -27,6 +27,7 @@ struct NodeRun {
   int64_t count() const { return static_cast<int64_t>(x().size()); }
   const Shape& in_shape() const { return net.graph.source(node).shape; }
   const LayerTensors& tensors() const { return net.tensors(node); }
+  const float* floats(const Tensor& tensor) const { return floats_of(node, tensor); }
 };
 
 void compute_conv(const NodeRun& run) {
@@ -34,13 +35,13 @@ void compute_conv(const NodeRun& run) {
 }
 
 void compute_linear(const NodeRun& run) {
-  reference::linear(run.count(), run.node.out, run.tensors().weight.data(),
-                    run.node.bias ? run.tensors().bias.data() : nullptr, run.x().data(), run.y.data());
+  reference::linear(run.count(), run.node.out, run.floats(run.tensors().weight),
+                    run.floats(run.tensors().bias), run.x().data(), run.y.data());
 }
 
 void compute_affine(const NodeRun& run) {
   const int64_t channels = run.node.shape[0];
-  reference::affine(channels, run.count() / channels, run.tensors().weight.data(), run.tensors().bias.data(),
+  reference::affine(channels, run.count() / channels, run.floats(run.tensors().weight), run.floats(run.tensors().bias),
                     run.x().data(), run.y.data());
 }
 

@@ -25,8 +25,9 @@ void prepare_conv(const LayerSource& source, Model::Layer& layer) {
 }
 
 void prepare_weights(const LayerSource& source, Model::Layer& layer) {
-  layer.weight = source.net.tensors(source.node).weight;
-  layer.bias = source.net.tensors(source.node).bias;
+  const Tensor& bias = source.net.tensors(source.node).bias;
+  layer.weight = dense_weight(source.net, source.node);
+  layer.bias.assign(floats_of(source.node, bias), floats_of(source.node, bias) + bias.count());
 }
 
 void prepare_pool(const LayerSource& source, Model::Layer& layer) {

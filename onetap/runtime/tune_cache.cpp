@@ -38,11 +38,13 @@ std::string cpu_name() {
 
 std::string key_of(const ConvShape& s, const KernelSet& kernels) {
   static const std::string cpu = cpu_name();
+  const std::string shared_inputs = s.share_inputs > 1 ? fmt::format("x{}", s.share_inputs) : "";
   return fmt::format(
       "{} | {} {} | in {}x{}x{} out {} kernel {}x{} stride {}x{} padding {}x{} dilation {}x{} groups {} "
-      "taps {} share {}",
+      "taps {} share {}{}{}",
       cpu, ONETAP_VERSION, kernels.name, s.in, s.in_h, s.in_w, s.out, s.kernel_h, s.kernel_w, s.stride_h, s.stride_w,
-      s.padding_h, s.padding_w, s.dilation_h, s.dilation_w, s.groups, s.taps, s.share);
+      s.padding_h, s.padding_w, s.dilation_h, s.dilation_w, s.groups, s.taps, s.share_outputs, shared_inputs,
+      s.may_be_empty ? " some empty" : "");
 }
 
 }  // namespace

@@ -10,9 +10,9 @@ std::map<std::string, std::string> foldable(const Graph& graph) {
   const Uses uses(graph);
   std::map<std::string, std::string> conv_of;
   for (const Node& node : graph.nodes()) {
-    if (node.op != Op::kBatchNorm) continue;
-    const Node& source = graph.source(node);
-    if (source.op == Op::kConv && uses.only_reader(source) == &node) conv_of[node.name] = source.name;
+    if (node.op != Op::kConv) continue;
+    const Node* reader = uses.only_reader(node);
+    if (reader != nullptr && reader->op == Op::kBatchNorm) conv_of[reader->name] = node.name;
   }
   return conv_of;
 }

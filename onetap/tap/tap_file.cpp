@@ -7,6 +7,8 @@
 #include "onetap/base/safetensors.h"
 #include "onetap/base/text.h"
 #include "onetap/graph/json.h"
+#include "onetap/graph/tap_layout.h"
+#include "onetap/tap/codes.h"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -22,25 +24,43 @@ constexpr const char* kFormat = "onetap-tap";
 constexpr int64_t kVersion = 1;
 constexpr const char* kFactPrefix = "about.";  // metadata keys that are facts
 
-uint64_t packed_bytes(const Graph& graph, const Node& node) {
-  const auto count = static_cast<uint64_t>(element_count(layer_shapes(graph, node).positions));
-  return (count * static_cast<uint64_t>(position_bits(node.kernel.area())) + 7) / 8;
+// Types that the tensors of a node have in the file.
+struct LayerTypes {
+  DType weight = DType::kF32;
+  DType bias = DType::kF32;
+};
+
+DType stored_type(WeightType type) {
+  return type == WeightType::kF16 ? DType::kF16 : DType::kF32;
 }
 
-// What the file holds of a node, in order, without data.
-std::vector<TensorView> layer_views(const Graph& graph, const Node& node, WeightType type) {
+// Tensors lie in the file as in memory, but for the weights of a network of 16-bit floats.
+LayerTypes stored_types(const TapNet& net, const LayerTensors& tensors) {
+  const DType weight = tensors.weight.dtype();
+  return {weight == DType::kF32 ? stored_type(net.weight_type) : weight, tensors.bias.dtype()};
+}
+
+enum class Part { kWeight, kBias, kPositions };
+
+// One tensor of a node as the file holds it, without data.
+struct Stored {
+  Part part;
+  TensorView view;
+};
+
+std::vector<Stored> stored_tensors(const Graph& graph, const Node& node, const LayerTypes& types) {
   const LayerShapes shapes = layer_shapes(graph, node);
-  std::vector<TensorView> views;
+  std::vector<Stored> list;
   if (!shapes.weight.empty()) {
-    views.push_back(
-        {node.name + ".weight", type == WeightType::kF16 ? DType::kF16 : DType::kF32, shapes.weight, nullptr});
+    list.push_back({Part::kWeight, {node.name + ".weight", types.weight, shapes.weight, nullptr}});
   }
-  if (!shapes.bias.empty()) views.push_back({node.name + ".bias", DType::kF32, shapes.bias, nullptr});
+  if (!shapes.bias.empty()) list.push_back({Part::kBias, {node.name + ".bias", types.bias, shapes.bias, nullptr}});
   if (!shapes.positions.empty()) {
-    const auto bytes = static_cast<int64_t>(packed_bytes(graph, node));
-    views.push_back({node.name + ".positions", DType::kU8, {bytes}, nullptr});
+    const auto count = static_cast<uint64_t>(element_count(shapes.positions));
+    const auto bytes = static_cast<int64_t>(packed_bytes(count, tap_layout(graph, node).bits()));
+    list.push_back({Part::kPositions, {node.name + ".positions", DType::kU8, {bytes}, nullptr}});
   }
-  return views;
+  return list;
 }
 
 Metadata metadata_of(const TapNet& net) {
@@ -51,28 +71,31 @@ Metadata metadata_of(const TapNet& net) {
   return metadata;
 }
 
-std::string to_halves(const std::vector<float>& values) {
-  std::string bytes(values.size() * 2, '\0');
-  for (size_t i = 0; i < values.size(); ++i) {
+std::string to_halves(const Tensor& tensor) {
+  const auto* values = tensor.data<float>();
+  std::string bytes(tensor.count() * 2, '\0');
+  for (size_t i = 0; i < tensor.count(); ++i) {
     const uint16_t half = half_from_float(values[i]);
     std::memcpy(&bytes[2 * i], &half, 2);
   }
   return bytes;
 }
 
-std::vector<float> to_floats(const TensorView& view) {
-  std::vector<float> values(view.bytes() / dtype_bytes(view.dtype));
+Tensor to_tensor(const TensorView& view) {
   const auto* bytes = static_cast<const char*>(view.data);
-  if (view.dtype == DType::kF32) {
-    if (!values.empty()) std::memcpy(values.data(), bytes, view.bytes());
-    return values;
+  if (view.dtype != DType::kF16) {
+    Tensor tensor(view.dtype, view.shape);
+    if (tensor.bytes() > 0) std::memcpy(tensor.raw(), bytes, tensor.bytes());
+    return tensor;
   }
-  for (size_t i = 0; i < values.size(); ++i) {
+  Tensor tensor(DType::kF32, view.shape);
+  auto* values = tensor.data<float>();
+  for (size_t i = 0; i < tensor.count(); ++i) {
     uint16_t half = 0;
     std::memcpy(&half, bytes + 2 * i, 2);
     values[i] = float_from_half(half);
   }
-  return values;
+  return tensor;
 }
 
 // Reads a file that is known to be safetensors into a TapNet.
@@ -148,32 +171,47 @@ class Reader {
     return *found;
   }
 
-  // All weights of a file have one type; the first decides.
-  WeightType weight_type(const Node& node) {
-    if (!weight_type_) {
-      const TensorView* first = file_.find(node.name + ".weight");
-      weight_type_ = first != nullptr && first->dtype == DType::kF16 ? WeightType::kF16 : WeightType::kF32;
+  DType type_of(const std::string& name) const {
+    const TensorView* found = file_.find(name);
+    return found == nullptr ? DType::kF32 : found->dtype;
+  }
+
+  // What to expect of a node's tensors: what is there, but all float weights of a file have one type, which the first
+  // decides, and no bias is of 16 bits.
+  LayerTypes types_of(const Node& node) {
+    LayerTypes types{type_of(node.name + ".weight"), type_of(node.name + ".bias")};
+    if (types.weight == DType::kF32 || types.weight == DType::kF16) {
+      if (!weight_type_) weight_type_ = types.weight == DType::kF16 ? WeightType::kF16 : WeightType::kF32;
+      types.weight = stored_type(*weight_type_);
     }
-    return *weight_type_;
+    if (types.bias == DType::kF16) types.bias = DType::kF32;
+    return types;
   }
 
   // Returns the number of tensors it used.
   size_t read_layer(TapNet& net, const Node& node) {
     if (layer_shapes(net.graph, node).weight.empty()) return 0;
-    const std::vector<TensorView> views = layer_views(net.graph, node, weight_type(node));
+    const std::vector<Stored> list = stored_tensors(net.graph, node, types_of(node));
     LayerTensors tensors;
-    for (const TensorView& view : views) {
+    for (const auto& [part, view] : list) {
       const TensorView& found = find(view);
-      if (view.dtype == DType::kU8) {
-        const auto count = static_cast<size_t>(element_count(layer_shapes(net.graph, node).positions));
-        tensors.positions = unpack_positions({static_cast<const char*>(found.data), found.bytes()}, count,
-                                             position_bits(node.kernel.area()), view.name);
-      } else {
-        (view.name == node.name + ".weight" ? tensors.weight : tensors.bias) = to_floats(found);
+      switch (part) {
+        case Part::kWeight:
+          tensors.weight = to_tensor(found);
+          break;
+        case Part::kBias:
+          tensors.bias = to_tensor(found);
+          break;
+        case Part::kPositions: {
+          const TapLayout layout = tap_layout(net.graph, node);
+          tensors.positions = unpack_codes({static_cast<const char*>(found.data), found.bytes()},
+                                           static_cast<size_t>(layout.codes()), layout.bits(), view.name);
+          break;
+        }
       }
     }
     net.layers[node.name] = std::move(tensors);
-    return views.size();
+    return list.size();
   }
 
   const SafetensorsFile& file_;
@@ -182,34 +220,6 @@ class Reader {
 };
 
 }  // namespace
-
-std::string pack_positions(const std::vector<uint16_t>& positions, int bits) {
-  const auto width = static_cast<size_t>(bits);
-  std::string packed((positions.size() * width + 7) / 8, '\0');
-  for (size_t i = 0; i < positions.size(); ++i) {
-    for (size_t b = 0; b < width; ++b) {
-      if (((positions[i] >> b) & 1u) == 0) continue;
-      const size_t at = i * width + b;
-      packed[at / 8] = static_cast<char>(static_cast<uint8_t>(packed[at / 8]) | (1u << (at % 8)));
-    }
-  }
-  return packed;
-}
-
-std::vector<uint16_t> unpack_positions(std::string_view packed, size_t count, int bits, std::string_view label) {
-  const auto width = static_cast<size_t>(bits);
-  const auto bit = [&](size_t at) { return (static_cast<uint8_t>(packed[at / 8]) >> (at % 8)) & 1u; };
-  std::vector<uint16_t> positions(count, 0);
-  for (size_t i = 0; i < count; ++i) {
-    for (size_t b = 0; b < width; ++b) {
-      positions[i] = static_cast<uint16_t>(positions[i] | (bit(i * width + b) << b));
-    }
-  }
-  for (size_t at = count * width; at < packed.size() * 8; ++at) {
-    if (bit(at) != 0) fail_data("[tap] expected zero bits after the last position ({})", label);
-  }
-  return positions;
-}
 
 Metadata tap_metadata(const TapNet& net) {
   Metadata metadata = {{"mean", fmt::format("[{}]", fmt::join(net.pixels.mean, ","))},
@@ -222,18 +232,25 @@ Metadata tap_metadata(const TapNet& net) {
 std::string tap_bytes(const TapNet& net) {
   check_tap_net(net);
   std::deque<std::string> held;  // converted data lives until the file is made
+  const auto data_of = [&](const Node& node, const LayerTensors& tensors, const Stored& stored) -> const void* {
+    switch (stored.part) {
+      case Part::kWeight:
+        if (stored.view.dtype == tensors.weight.dtype()) return tensors.weight.raw();
+        return held.emplace_back(to_halves(tensors.weight)).data();
+      case Part::kBias:
+        return tensors.bias.raw();
+      case Part::kPositions:
+        return held.emplace_back(pack_codes(tensors.positions, tap_layout(net.graph, node).bits())).data();
+    }
+    return nullptr;
+  };
   std::vector<TensorView> views;
   for (const Node& node : net.graph.nodes()) {
-    for (TensorView& view : layer_views(net.graph, node, net.weight_type)) {
-      const LayerTensors& tensors = net.tensors(node);
-      if (view.dtype == DType::kU8) {
-        view.data = held.emplace_back(pack_positions(tensors.positions, position_bits(node.kernel.area()))).data();
-      } else if (view.dtype == DType::kF16) {
-        view.data = held.emplace_back(to_halves(tensors.weight)).data();
-      } else {
-        view.data = view.name == node.name + ".weight" ? tensors.weight.data() : tensors.bias.data();
-      }
-      views.push_back(std::move(view));
+    const auto found = net.layers.find(node.name);
+    if (found == net.layers.end()) continue;
+    for (Stored& stored : stored_tensors(net.graph, node, stored_types(net, found->second))) {
+      stored.view.data = data_of(node, found->second, stored);
+      views.push_back(std::move(stored.view));
     }
   }
   return safetensors_bytes(std::move(views), metadata_of(net));
@@ -242,7 +259,9 @@ std::string tap_bytes(const TapNet& net) {
 uint64_t tap_length(const Graph& frozen, WeightType type) {
   std::vector<TensorView> views;
   for (const Node& node : frozen.nodes()) {
-    for (TensorView& view : layer_views(frozen, node, type)) views.push_back(std::move(view));
+    for (Stored& stored : stored_tensors(frozen, node, {stored_type(type), DType::kF32})) {
+      views.push_back(std::move(stored.view));
+    }
   }
   TapNet shell;
   shell.graph = frozen;

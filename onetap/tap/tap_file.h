@@ -29,9 +29,4 @@ TapNet read_tap(const std::filesystem::path& path);
 // True for a regular file that begins like a safetensors file: a network text file does not.
 bool looks_like_tap(const std::filesystem::path& path);
 
-// Positions at `bits` bits each, the first in the lowest bits of the first byte, zeros after the last.
-std::string pack_positions(const std::vector<uint16_t>& positions, int bits);
-// kData naming `label` if a bit after the last position is set. `packed` has (count * bits + 7) / 8 bytes.
-std::vector<uint16_t> unpack_positions(std::string_view packed, size_t count, int bits, std::string_view label);
-
 }  // namespace onetap

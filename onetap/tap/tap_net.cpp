@@ -1,30 +1,35 @@
 #include "onetap/tap/tap_net.h"
 
 #include "onetap/base/fail.h"
-#include "onetap/graph/op.h"
+#include "onetap/graph/tap_layout.h"
+#include "onetap/tap/codes.h"
+
+#include <fmt/ranges.h>
+
+#include <cmath>
 
 namespace onetap {
 namespace {
 
-void check_length(const Node& node, const char* what, size_t length, const Shape& shape) {
-  const size_t expected = shape.empty() ? 0 : static_cast<size_t>(element_count(shape));
-  if (length != expected) {
-    fail_data("[tap] expected {} values of {}, got {} ({})", expected, what, length, node.name);
+void check_tensor(const Node& node, const char* what, const Tensor& tensor, const Shape& shape) {
+  if (tensor.shape() != shape) {
+    fail_data("[tap] expected {} of shape [{}], got [{}] ({})", what, fmt::join(shape, ", "),
+              fmt::join(tensor.shape(), ", "), node.name);
+  }
+  if (tensor.dtype() != DType::kF32) return;
+  const auto* values = tensor.data<float>();
+  for (size_t i = 0; i < tensor.count(); ++i) {
+    if (!std::isfinite(values[i]))
+      fail_data("[tap] expected finite numbers in {}, got {} ({})", what, values[i], node.name);
   }
 }
 
-void check_positions(const Node& node, const std::vector<uint16_t>& positions) {
-  const int64_t limit = node.kernel.area();
-  const auto taps = static_cast<size_t>(node.method.taps);
-  for (size_t i = 0; i < positions.size(); ++i) {
-    if (positions[i] >= limit) {
-      fail_data("[tap] expected {}x{} positions < {}, got {} ({})", node.kernel.h, node.kernel.w, limit, positions[i],
-                node.name);
-    }
-    if (i % taps != 0 && positions[i] <= positions[i - 1]) {
-      fail_data("[tap] expected ascending positions in a slice, got {} after {} ({})", positions[i], positions[i - 1],
-                node.name);
-    }
+void check_pixels(const PixelScale& pixels) {
+  for (const float mean : pixels.mean) {
+    if (!std::isfinite(mean)) fail_data("[tap] expected a finite mean of pixels, got {}", mean);
+  }
+  for (const float sd : pixels.sd) {
+    if (!std::isfinite(sd) || sd <= 0) fail_data("[tap] expected a finite sd of pixels above 0, got {}", sd);
   }
 }
 
@@ -41,9 +46,9 @@ LayerShapes layer_shapes(const Graph& graph, const Node& node) {
       shapes.weight = {node.out, in_channels(graph, node) / node.groups, node.kernel.h, node.kernel.w};
       break;
     case Op::kTapConv: {
-      const int64_t in = in_channels(graph, node) / node.groups;
-      shapes.weight = {node.out, in, node.method.taps};
-      shapes.positions = {share_groups(node.out, node.method.share), in, node.method.taps};
+      const TapLayout layout = tap_layout(graph, node);
+      shapes.weight = {layout.outputs, layout.inputs, layout.taps};
+      shapes.positions = layout.code_shape();
       break;
     }
     case Op::kLinear:
@@ -61,6 +66,7 @@ LayerShapes layer_shapes(const Graph& graph, const Node& node) {
 
 void check_tap_net(const TapNet& net) {
   net.graph.input();
+  check_pixels(net.pixels);
   size_t with_tensors = 0;
   for (const Node& node : net.graph.nodes()) {
     if (node.op == Op::kBatchNorm || node.is_sal()) {
@@ -72,10 +78,13 @@ void check_tap_net(const TapNet& net) {
     ++with_tensors;
     const auto found = net.layers.find(node.name);
     if (found == net.layers.end()) fail_data("[tap] expected tensors for '{}', got none", node.name);
-    check_length(node, "weight", found->second.weight.size(), shapes.weight);
-    check_length(node, "bias", found->second.bias.size(), shapes.bias);
-    check_length(node, "positions", found->second.positions.size(), shapes.positions);
-    check_positions(node, found->second.positions);
+    check_tensor(node, "weight", found->second.weight, shapes.weight);
+    check_tensor(node, "bias", found->second.bias, shapes.bias);
+    if (node.op == Op::kTapConv) {
+      check_codes(tap_layout(net.graph, node), found->second.positions, node.name);
+    } else if (!found->second.positions.empty()) {
+      fail_data("[tap] expected no positions, got {} ({})", found->second.positions.size(), node.name);
+    }
   }
   if (net.layers.size() != with_tensors) {
     fail_data("[tap] expected tensors of {} layers, got {}", with_tensors, net.layers.size());
@@ -86,21 +95,18 @@ void check_tap_net(const TapNet& net) {
   }
 }
 
+const float* floats_of(const Node& node, const Tensor& tensor) {
+  if (tensor.dtype() != DType::kF32) {
+    fail_data("[tap] expected tensors of type F32 to compute with, got {} ({})", dtype_name(tensor.dtype()), node.name);
+  }
+  return tensor.data<float>();
+}
+
 std::vector<float> dense_weight(const TapNet& net, const Node& node) {
   const LayerTensors& tensors = net.tensors(node);
-  if (node.op != Op::kTapConv) return tensors.weight;
-  const int64_t in = in_channels(net.graph, node) / node.groups, taps = node.method.taps, area = node.kernel.area();
-  std::vector<float> dense(static_cast<size_t>(node.out * in * area), 0.0f);
-  for (int64_t d = 0; d < node.out; ++d) {
-    for (int64_t c = 0; c < in; ++c) {
-      for (int64_t t = 0; t < taps; ++t) {
-        const uint16_t at = tensors.positions[static_cast<size_t>(((d / node.method.share) * in + c) * taps + t)];
-        dense[static_cast<size_t>((d * in + c) * area + at)] =
-            tensors.weight[static_cast<size_t>((d * in + c) * taps + t)];
-      }
-    }
-  }
-  return dense;
+  const float* weight = floats_of(node, tensors.weight);
+  if (node.op == Op::kTapConv) return spread_weights(tap_layout(net.graph, node), tensors.positions, weight);
+  return {weight, weight + tensors.weight.count()};
 }
 
 Shape dense_shape(const Graph& graph, const Node& node) {
@@ -110,9 +116,7 @@ Shape dense_shape(const Graph& graph, const Node& node) {
 }
 
 std::vector<int64_t> kept_counts(const TapNet& net, const Node& node) {
-  std::vector<int64_t> counts(static_cast<size_t>(node.kernel.area()), 0);
-  for (const uint16_t position : net.tensors(node).positions) ++counts[position];
-  return counts;
+  return count_slices(tap_layout(net.graph, node), net.tensors(node).positions);
 }
 
 }  // namespace onetap

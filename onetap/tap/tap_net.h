@@ -1,6 +1,7 @@
 // A frozen network: a Graph of inference ops, and the tensors that are left of it.
 #pragma once
 
+#include "onetap/base/tensor.h"
 #include "onetap/graph/graph.h"
 
 #include <array>
@@ -12,19 +13,20 @@
 
 namespace onetap {
 
-// How weights lie in the file; in memory they are floats, rounded to the type.
+// How the float weights of a network lie in its file. In memory they are F32, rounded to the type: nothing computes in
+// F16, and whoever reads a weight wants a float.
 enum class WeightType { kF32, kF16 };
 
 const char* weight_type_name(WeightType type);
 
-// The tensors of one node, row-major.
+// The tensors of one node, row-major, of any type.
 struct LayerTensors {
   // conv [out, in / groups, kernel rows, kernel columns]; tap conv [out, in / groups, taps]; linear [out, in];
   // affine [channels].
-  std::vector<float> weight;
-  // [out] where the node has a bias; affine: the shift.
-  std::vector<float> bias;
-  // Tap conv: [groups of outputs, in / groups, taps], kernel positions rows first, ascending within a slice.
+  Tensor weight;
+  // [out] where the node has a bias, else empty; affine: the shift.
+  Tensor bias;
+  // Tap conv: the codes of its TapLayout, ascending within a set. The weight of an empty entry is there, and unused.
   std::vector<uint16_t> positions;
 
   bool operator==(const LayerTensors& other) const {
@@ -55,15 +57,20 @@ struct LayerShapes {
 };
 LayerShapes layer_shapes(const Graph& graph, const Node& node);
 
-// kData unless the graph is one of inference ops and every tensor has its size and its positions in range.
+// kData unless the graph is one of inference ops, every tensor has its shape, floats are finite, positions in range,
+// and pixels are scaled by finite numbers.
 void check_tap_net(const TapNet& net);
+
+// The values of a node's weight or bias, null if it is empty: for code that computes in F32. kData with the node's name
+// if they are of another type.
+const float* floats_of(const Node& node, const Tensor& tensor);
 
 // The weights of a node with those that a tap conv lost as zeros: [out, in / groups, kernel rows, kernel columns] of a
 // convolution, as they are of others.
 std::vector<float> dense_weight(const TapNet& net, const Node& node);
 Shape dense_shape(const Graph& graph, const Node& node);
 
-// Slices that keep each position of a tap conv's kernel, counted once per group of outputs that share.
+// Slices that keep each position of a tap conv's kernel.
 std::vector<int64_t> kept_counts(const TapNet& net, const Node& node);
 
 }  // namespace onetap

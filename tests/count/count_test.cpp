@@ -155,18 +155,8 @@ TEST(Memory, PeakIsTheLargestMomentOfTheSchedule) {
 TEST(Count, SharingStoresPositionsOncePerGroup) {
   // 116w^2 weights; positions of ceil(D/4) groups a layer: a quarter where 4 divides D.
   EXPECT_EQ(count("resnet20", 80, 10, 1, 4).params, 116 * 6400 * (1 + 0.125 / 4) + 10 * 6400 + 165 * 80 + 10);
-  EXPECT_EQ(share_groups(83, 4), 21);
-  EXPECT_EQ(share_groups(83, 83), 1);
   // MACs do not depend on sharing.
   EXPECT_EQ(count("resnet20", 83, 10, 1, 4).macs, count("resnet20", 83, 10, 1).macs);
-}
-
-TEST(Count, PositionBits) {
-  EXPECT_EQ(position_bits(9), 4);
-  EXPECT_EQ(position_bits(25), 5);
-  EXPECT_EQ(position_bits(2), 1);
-  EXPECT_EQ(position_bits(8), 3);
-  EXPECT_EQ(position_bits(49), 6);
 }
 
 TEST(Count, PlainRulesCountWhatIsTrained) {

@@ -32,7 +32,7 @@ std::string one(const Fields& message, uint64_t field) {
   return found.empty() ? "" : found[0];
 }
 
-struct Tensor {
+struct Initialiser {
   Texts dims;
   std::string type, bytes;
 
@@ -62,14 +62,14 @@ std::pair<std::string, Texts> value_info(const std::string& bytes) {
 
 struct Model {
   Fields top, graph;
-  std::map<std::string, Tensor> initialisers;
+  std::map<std::string, Initialiser> initialisers;
   std::map<std::string, Operator> operators;  // by what they make
   Texts order;
 
   explicit Model(const TapNet& net) : top(fields(onnx_model(net))), graph(fields(one(top, 7))) {
     for (const std::string& bytes : all(graph, 5)) {
       const Fields tensor = fields(bytes);
-      const Tensor value = {all(tensor, 1), one(tensor, 2), one(tensor, 9)};
+      const Initialiser value = {all(tensor, 1), one(tensor, 2), one(tensor, 9)};
       EXPECT_TRUE(initialisers.emplace(one(tensor, 8), value).second);
     }
     for (const std::string& bytes : all(graph, 1)) {
@@ -127,9 +127,9 @@ TEST(Onnx, EveryValueIsMadeOnceBeforeItsUse) {
 
 TEST(Onnx, PrunedWeightsAreZeros) {
   TapNet net = net_of("x = input 1x4x4\nc = tapconv x out=2 kernel=1x3 taps=1 bias=1\n");
-  net.layers["c"] = {{5, -6}, {0.5f, 0.25f}, {2, 0}};
+  net.layers["c"] = {Tensor::of<float>({5, -6}, {2, 1, 1}), Tensor::of<float>({0.5f, 0.25f}, {2}), {2, 0}};
   const Model model(net);
-  const Tensor& weight = model.initialisers.at("c.weight");
+  const Initialiser& weight = model.initialisers.at("c.weight");
   EXPECT_EQ(weight.dims, (Texts{"2", "1", "1", "3"}));
   EXPECT_EQ(weight.type, "1");
   EXPECT_EQ(weight.values<float>(), (std::vector<float>{0, 0, 5, -6, 0, 0}));
@@ -201,7 +201,7 @@ TEST(Onnx, RefusesWhatNoFileCanHold) {
   TapNet net;
   net.graph =
       parse_network("onetap-net 1\nnetwork small\nx = input 512x64x64\nc = tapconv x out=512 kernel=64 taps=1\n");
-  net.layers["c"] = {std::vector<float>(512 * 512), {}, std::vector<uint16_t>(512 * 512)};
+  net.layers["c"] = {Tensor(DType::kF32, {512, 512, 1}), {}, std::vector<uint16_t>(512 * 512)};
   expect_error(ErrorKind::kUsage, "below 2 GiB with its pruned weights as zeros, got 4294967296 bytes (small)",
                [&] { onnx_model(net); });
 }

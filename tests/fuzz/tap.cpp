@@ -17,7 +17,7 @@ bool is_small(const TapNet& net) {
     values += element_count(node.shape);
     const auto found = net.layers.find(node.name);
     if (found != net.layers.end()) {
-      weights += static_cast<int64_t>(found->second.weight.size()) * element_count(node.shape);
+      weights += static_cast<int64_t>(found->second.weight.count()) * element_count(node.shape);
     }
     if (values > kFewValues || weights > (int64_t{1} << 22)) return false;
     if (node.kernel.area() * element_count(node.shape) > (int64_t{1} << 20)) return false;  // pools

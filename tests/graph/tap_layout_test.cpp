@@ -67,6 +67,10 @@ TEST(TapLayout, BitsOfACode) {
   EXPECT_EQ(one.bits(), 4);
   one.positions = 2;
   EXPECT_EQ(one.bits(), 1);
+  one.positions = 8;
+  EXPECT_EQ(one.bits(), 3);
+  one.positions = 49;
+  EXPECT_EQ(one.bits(), 6);
 }
 
 TEST(TapLayout, OfANodeIsPerGroupOfChannels) {

@@ -28,7 +28,8 @@ struct ConvCase {
            " stride " + std::to_string(s.stride_h) + "x" + std::to_string(s.stride_w) + " padding " +
            std::to_string(s.padding_h) + "x" + std::to_string(s.padding_w) + " dilation " +
            std::to_string(s.dilation_h) + "x" + std::to_string(s.dilation_w) + " groups " + std::to_string(s.groups) +
-           " taps " + std::to_string(s.taps) + " share " + std::to_string(s.share) + " | R " +
+           " taps " + std::to_string(s.taps) + " share " + std::to_string(s.share_outputs) + "x" +
+           std::to_string(s.share_inputs) + (s.may_be_empty ? " some empty" : "") + " | R " +
            std::to_string(blocking.outputs) + " T " + std::to_string(blocking.vectors) + " channels " +
            std::to_string(blocking.channels) + " tile " + std::to_string(blocking.tile_vectors) +
            (blocking.dense ? " dense" : "") + (residual ? " residual" : "") + (relu ? " relu" : "") + " skew " +
@@ -42,11 +43,16 @@ inline std::vector<float> uniform_floats(int64_t count, Random& random) {
   return values;
 }
 
+// Where slices may be empty, a third of the sets keep less than they might, down to nothing.
 inline std::vector<uint16_t> uniform_positions(const ConvShape& shape, Random& random) {
   std::vector<uint16_t> positions;
-  const int64_t slices = (shape.out + shape.share - 1) / shape.share * shape.in_per_group();
-  for (int64_t slice = 0; slice < slices; ++slice) {
-    const auto kept = random_choice(static_cast<uint16_t>(shape.area()), static_cast<size_t>(shape.taps), random);
+  const auto none = static_cast<uint16_t>(shape.area());
+  for (int64_t set = 0; set < shape.layout().sets(); ++set) {
+    auto kept = random_choice(none, static_cast<size_t>(shape.taps), random);
+    if (shape.may_be_empty && random.below(3) == 0) {
+      const uint32_t left = random.below(static_cast<uint32_t>(shape.taps));
+      std::fill(kept.begin() + left, kept.end(), none);
+    }
     positions.insert(positions.end(), kept.begin(), kept.end());
   }
   return positions;
@@ -77,7 +83,9 @@ inline ConvCase random_conv_case(uint64_t seed) {
   if (depthwise) s.groups = s.in = pick(1, 12), s.out = s.groups * pick(1, 2);
   if (s.area() > 1 && pick(0, 2) > 0) {
     s.taps = random.coin() ? 1 : pick(1, s.area());
-    s.share = random.coin() ? pick(1, 4) : pick(1, s.out);
+    s.share_outputs = random.coin() ? pick(1, 4) : pick(1, s.out);
+    s.share_inputs = random.coin() ? 1 : pick(1, s.in_per_group());
+    s.may_be_empty = pick(0, 2) == 0;
   }
   c.blocking.outputs = static_cast<int>(pick(1, kMaxOutputs));
   c.blocking.vectors = static_cast<int>(pick(1, kMaxVectors));

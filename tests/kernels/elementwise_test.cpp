@@ -133,6 +133,115 @@ TEST_P(Kernels, TakesPlanesApart) {
   }
 }
 
+// A value that is no number stays one through every op, in vectors and in what is left of them, as in the reference and
+// in LibTorch; its neighbours do not notice.
+TEST_P(Kernels, NaNComesThrough) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto expect_nan_at = [](const std::vector<float>& y, size_t at, const char* what) {
+    for (size_t i = 0; i < y.size(); ++i) {
+      ASSERT_EQ(std::isnan(y[i]), i == at) << GetParam()->name << " " << what << ": " << i << " of " << y.size();
+    }
+  };
+  for (const size_t count : {size_t{1}, size_t{5}, size_t{16}, size_t{37}}) {
+    const auto pixels = static_cast<int64_t>(count);
+    const std::vector<float> ones(count, 1.0f);
+    for (size_t at = 0; at < count; ++at) {
+      std::vector<float> x = ones, y(count);
+      x[at] = nan;
+      GetParam()->relu(pixels, x.data(), y.data());
+      expect_nan_at(y, at, "relu");
+      for (const bool relu : {false, true}) {
+        GetParam()->add(pixels, x.data(), ones.data(), y.data(), relu);
+        expect_nan_at(y, at, "add");
+        GetParam()->add(pixels, ones.data(), x.data(), y.data(), relu);
+        expect_nan_at(y, at, "add");
+        const float scale = 2, shift = 1;
+        GetParam()->affine({1, pixels, pixels}, &scale, &shift, x.data(), y.data(), relu);
+        expect_nan_at(y, at, "affine");
+        std::vector<float> sum(1);
+        GetParam()->linear(pixels, 1, ones.data(), nullptr, x.data(), sum.data(), relu);
+        expect_nan_at(sum, 0, "linear");
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, NaNComesThroughMaxPools) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  PoolShape shape;
+  shape.in_h = shape.in_w = 9;
+  shape.kernel_h = shape.kernel_w = 3;
+  shape.stride_h = shape.stride_w = 2;
+  shape.padding_h = shape.padding_w = 1;
+  shape.out_h = shape.out_w = 5;
+  for (size_t at = 0; at < 81; ++at) {
+    std::vector<float> x(81, 1.0f), y(25), expected(25);
+    x[at] = nan;
+    GetParam()->pool(shape, x.data(), 81, y.data(), 25);
+    reference::pool(shape, x.data(), expected.data());
+    const int64_t row = static_cast<int64_t>(at) / 9, column = static_cast<int64_t>(at) % 9;
+    for (int64_t i = 0; i < 25; ++i) {
+      const bool covers = std::abs(i / 5 * 2 - row) <= 1 && std::abs(i % 5 * 2 - column) <= 1;
+      ASSERT_EQ(std::isnan(y[static_cast<size_t>(i)]), covers)
+          << GetParam()->name << " pixel " << at << " output " << i;
+      ASSERT_EQ(std::isnan(expected[static_cast<size_t>(i)]), covers) << "reference";
+    }
+  }
+}
+
+// The kernel's centre alone: output i is input i, for every register tile's width.
+TEST_P(Kernels, NaNComesThroughConvolutionsWithRelu) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  ConvShape shape;
+  shape.in_h = 5;
+  shape.in_w = 13;
+  shape.kernel_h = shape.kernel_w = 3;
+  shape.padding_h = shape.padding_w = 1;
+  shape.out = 4;
+  shape.taps = 1;
+  shape.share_outputs = 4;
+  const std::vector<float> weight(4, 1.0f);
+  const uint16_t centre = 4;
+  const int64_t plane = 80;
+  for (int outputs = 1; outputs <= kMaxOutputs; ++outputs) {
+    const ConvPlan plan(shape, {weight.data(), &centre, nullptr}, {outputs, kMaxVectors, 1, 64, false}, *GetParam());
+    auto scratch = aligned_array<float>(plan.scratch_floats());
+    for (const bool in_residual : {false, true}) {
+      for (size_t at = 0; at < 65; ++at) {
+        std::vector<float> x(65, 1.0f), residual(4 * 80, 1.0f), y(4 * 80 + 16);
+        (in_residual ? residual[80 + at] : x[at]) = nan;
+        ConvIo io;
+        io.x = x.data();
+        io.x_plane = 65;
+        io.y = y.data();
+        io.y_plane = plane;
+        io.residual = residual.data();
+        io.residual_plane = plane;
+        io.relu = true;
+        run_conv(*GetParam(), plan, io, scratch.get());
+        for (size_t d = 0; d < 4; ++d) {
+          for (size_t i = 0; i < 65; ++i) {
+            ASSERT_EQ(std::isnan(y[d * 80 + i]), i == at && (!in_residual || d == 1)) << GetParam()->name;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Without a ReLU there is no least value.
+TEST_P(Kernels, MinusInfinityComesThroughSums) {
+  const float low = -std::numeric_limits<float>::infinity(), scale = 1, shift = 0;
+  const std::vector<float> x(19, low), ones(19, 1.0f);
+  std::vector<float> y(19);
+  GetParam()->add(19, x.data(), ones.data(), y.data(), false);
+  EXPECT_EQ(y, x);
+  GetParam()->affine({1, 19, 19}, &scale, &shift, x.data(), y.data(), false);
+  EXPECT_EQ(y, x);
+  GetParam()->relu(19, x.data(), y.data());
+  EXPECT_EQ(y, std::vector<float>(19, 0.0f));
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, Kernels, ::testing::ValuesIn(kernel_sets()),
                          [](const auto& target) { return target.param->name; });
 

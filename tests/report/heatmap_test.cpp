@@ -1,6 +1,7 @@
 #include "onetap/report/heatmap.h"
 
 #include "onetap/base/utf8.h"
+#include "onetap/graph/text.h"
 #include "onetap/report/heatmap_layout.h"
 #include "tests/support/support.h"
 
@@ -220,6 +221,18 @@ TEST(Heatmap, SharesSumToOne) {
   EXPECT_DOUBLE_EQ(kept_shares(line)[1].share[2], 3.0 / 6);  // counts 1, 2, 3
   EXPECT_EQ(kept_shares(line)[1].kept, (std::vector<int64_t>{1, 2, 3}));
   EXPECT_TRUE(mean_attention(line)[0].kept.empty());
+}
+
+// 3 outputs share in a pair and a single one, over 2 inputs: a set of the pair counts twice.
+TEST(Heatmap, AFrozenLayerCountsSlicesHoweverTheyShare) {
+  TapNet net;
+  net.graph = parse_network("onetap-net 1\nx = input 2x4x4\nc = tapconv x out=3 kernel=1x4 taps=1 share=2\n");
+  net.layers["c"] = {Tensor(DType::kF32, {3, 2, 1}), {}, {0, 3, 0, 1}};
+  const auto shares = kept_shares(net);
+  ASSERT_EQ(shares.size(), 1u);
+  EXPECT_EQ(shares[0].kept, (std::vector<int64_t>{3, 1, 0, 2}));
+  EXPECT_EQ(shares[0].share, (std::vector<double>{3 / 6.0, 1 / 6.0, 0, 2 / 6.0}));
+  EXPECT_NE(heatmap_csv(shares).find("c,0,0,0,-2,3,0.5\n"), std::string::npos);
 }
 
 TEST(Heatmap, LayerThatKeepsNothingIsCold) {

@@ -21,7 +21,7 @@ std::vector<float> by_definition(const TapNet& net, const Node& node, const std:
   for (int64_t d = 0; d < node.shape[0]; ++d) {
     for (int64_t oy = 0; oy < node.shape[1]; ++oy) {
       for (int64_t ox = 0; ox < node.shape[2]; ++ox) {
-        double sum = node.bias ? net.tensors(node).bias[static_cast<size_t>(d)] : 0.0;
+        double sum = node.bias ? net.tensors(node).bias.data<float>()[d] : 0.0;
         for (int64_t c = 0; c < inputs; ++c) {
           for (int64_t k = 0; k < node.kernel.area(); ++k) {
             const int64_t iy = oy * node.stride.h + k / node.kernel.w * node.dilation.h - node.padding.h;
@@ -91,8 +91,8 @@ TEST(Reference, SmallOpsByHand) {
 TEST(Reference, AffineAndLinear) {
   TapNet net = random_tap_net(
       parse_network("onetap-net 1\nx = input 2x1x1\na = affine x\nf = flatten a\nl = linear f out=1\n"), 0);
-  net.layers["a"] = {{2, 3}, {10, 20}, {}};
-  net.layers["l"] = {{1, 100}, {0.5f}, {}};
+  net.layers["a"] = {Tensor::of<float>({2, 3}, {2}), Tensor::of<float>({10, 20}, {2}), {}};
+  net.layers["l"] = {Tensor::of<float>({1, 100}, {1, 2}), Tensor::of<float>({0.5f}, {1}), {}};
   const std::vector<float> x = {1, 2};
   EXPECT_EQ(run_reference(net, x.data()), (std::vector<float>{12 + 2600 + 0.5f}));
 }

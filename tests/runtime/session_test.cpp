@@ -1,13 +1,16 @@
 #include "onetap/runtime/session.h"
 
 #include "onetap/graph/method.h"
+#include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/runtime/reference.h"
 #include "tests/runtime/allocations.h"
 #include "tests/support/support.h"
 #include "tests/tap/random_net.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <thread>
 
 namespace onetap {
@@ -99,6 +102,32 @@ TEST(Session, EqualsTheReferenceForSharesAndTargets) {
   }
 }
 
+// Every fused ReLU and the pools let a NaN through, to the same values as in the reference.
+TEST(Session, NaNGoesWhereItGoesInTheReference) {
+  const TapNet net =
+      random_tap_net(parse_network("onetap-net 1\nx = input 3x20x20\n"
+                                   "a = conv x out=8 kernel=3 pad=1 bias=1\nb = relu a\n"
+                                   "c = tapconv b out=8 kernel=3 pad=1 taps=1 share=4 bias=1\nd = add c b\ne = relu d\n"
+                                   "f = affine e\ng = relu f\nh = maxpool g kernel=3 stride=2 pad=1\ni = relu h\n"
+                                   "j = flatten i\nk = linear j out=3\nl = relu k\noutput i\n"),
+                     1);
+  std::vector<float> image(3 * 400, 0.5f);
+  image[405] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> expected = run_reference(net, image.data());
+  const auto is_nan = [](float value) { return std::isnan(value); };
+  const auto reached = std::count_if(expected.begin(), expected.end(), is_nan);
+  EXPECT_GT(reached, 0);
+  EXPECT_LT(reached, static_cast<int64_t>(expected.size()) / 4);
+  for (const KernelSet* kernels : kernel_sets()) {
+    std::vector<float> got(expected.size());
+    Session(std::make_shared<const Model>(net, ModelOptions{kernels->name, false, false}))
+        .run(image.data(), 1, got.data());
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_EQ(std::isnan(got[i]), std::isnan(expected[i])) << kernels->name << " at " << i;
+    }
+  }
+}
+
 TEST(Session, ThreadsAndBatchesChangeNothing) {
   const TapNet net = zoo_net("resnet20", 16, 1, 1);
   const auto model = std::make_shared<const Model>(net);
@@ -166,6 +195,15 @@ TEST(Model, ALayerWhereDenseWinsRunsDense) {
     if (model.layer(step).conv == nullptr) continue;
     EXPECT_TRUE(model.layer(step).conv->blocking().dense);
   }
+}
+
+// There are no kernels for weights of bytes: neither executor takes them for floats.
+TEST(Model, WeightsOfATypeWithoutKernelsAreRefusedWithTheLayersName) {
+  TapNet net = random_tap_net(parse_network("onetap-net 1\nx = input 2x4x4\nc = conv x out=2\ng = gap c\n"), 1);
+  net.layers["c"].weight = Tensor::of<int8_t>({1, 2, 3, 4}, {2, 2, 1, 1});
+  const std::vector<float> image(32, 1.0f);
+  testing::expect_error(ErrorKind::kData, "got I8 (c)", [&] { Model{net}; });
+  testing::expect_error(ErrorKind::kData, "got I8 (c)", [&] { run_reference(net, image.data()); });
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ ConvShape layer_of(int64_t taps, int64_t share) {
   shape.kernel_h = shape.kernel_w = 3;
   shape.padding_h = shape.padding_w = 1;
   shape.taps = taps;
-  shape.share = share;
+  shape.share_outputs = share;
   return shape;
 }
 

@@ -10,6 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <limits>
+#include <numeric>
+
 namespace onetap {
 namespace {
 
@@ -46,7 +49,8 @@ TEST(TapFile, HalfWeightsComeBackAsRounded) {
   TapNet net = random_net(3);
   net.weight_type = WeightType::kF16;
   for (auto& [name, tensors] : net.layers) {
-    for (float& weight : tensors.weight) weight = float_from_half(half_from_float(weight));
+    auto* weight = tensors.weight.data<float>();
+    for (size_t i = 0; i < tensors.weight.count(); ++i) weight[i] = float_from_half(half_from_float(weight[i]));
   }
   expect_equal(round_trip(net), net);
   TapNet wide = net;
@@ -54,15 +58,18 @@ TEST(TapFile, HalfWeightsComeBackAsRounded) {
   EXPECT_LT(tap_bytes(net).size(), tap_bytes(wide).size());
 }
 
-TEST(TapFile, PositionsArePackedFromTheLowestBit) {
-  EXPECT_EQ(pack_positions({1, 2, 8}, 4), std::string("\x21\x08", 2));
-  EXPECT_EQ(pack_positions({31, 1}, 5), std::string("\x3f\x00", 2));
-  for (const int bits : {1, 3, 4, 5, 6, 12}) {
-    std::vector<uint16_t> positions;
-    for (uint32_t i = 0; i < 100; ++i) positions.push_back(static_cast<uint16_t>((i * 7919) % (1u << bits)));
-    EXPECT_EQ(unpack_positions(pack_positions(positions, bits), positions.size(), bits, "t"), positions);
-  }
-  expect_error(ErrorKind::kData, "zero bits", [] { unpack_positions("\x11", 1, 4, "t"); });
+// A network may hold numbers of any type; the file has them as they are.
+TEST(TapFile, TensorsKeepTheirType) {
+  TapNet net = random_tap_net(parse_network("onetap-net 1\nx = input 2x4x4\nc = conv x out=2 bias=1\ng = gap c\n"), 1);
+  net.layers["c"].weight = Tensor::of<int8_t>({1, -2, 3, -128}, {2, 2, 1, 1});
+  net.layers["c"].bias = Tensor::of<int32_t>({70000, -1}, {2});
+  const std::string bytes = tap_bytes(net);
+  const SafetensorsFile file = SafetensorsFile::parse(bytes, "test");
+  EXPECT_EQ(file.find("c.weight")->dtype, DType::kI8);
+  EXPECT_EQ(file.find("c.bias")->dtype, DType::kI32);
+  expect_equal(round_trip(net), net);
+  expect_error(ErrorKind::kData, "type F32 to compute with, got I8 (c)",
+               [&] { dense_weight(net, net.graph.node("c")); });
 }
 
 // The tensors are what the paper's rules count, but for the last byte of positions in each layer.
@@ -110,10 +117,21 @@ TEST(TapFile, RefusesNetsThatAreNotWhole) {
     damage(net);
     expect_error(ErrorKind::kData, part, [&] { check_tap_net(net); });
   };
-  refused("expected 3x3 positions < 9, got 12 (c)", [](TapNet& net) { net.layers["c"].positions[1] = 12; });
+  refused("expected positions < 9, got 12 (c)", [](TapNet& net) { net.layers["c"].positions[1] = 12; });
   refused("ascending", [](TapNet& net) { net.layers["c"].positions[1] = net.layers["c"].positions[0]; });
-  refused("values of weight", [](TapNet& net) { net.layers["c"].weight.pop_back(); });
-  refused("values of bias", [](TapNet& net) { net.layers["c"].bias.clear(); });
+  refused("values of positions", [](TapNet& net) { net.layers["c"].positions.pop_back(); });
+  refused("no positions, got 1 (f)", [](TapNet& net) { net.layers["f"].positions = {0}; });
+  refused("weight of shape [3, 2, 2], got [12] (c)",
+          [](TapNet& net) { net.layers["c"].weight = Tensor(DType::kF32, {12}); });
+  refused("bias of shape [3], got [] (c)", [](TapNet& net) { net.layers["c"].bias = Tensor(); });
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  refused("finite numbers in weight, got nan (c)",
+          [&](TapNet& net) { net.layers["c"].weight.data<float>()[11] = nan; });
+  refused("finite numbers in bias, got -inf (f)", [&](TapNet& net) { net.layers["f"].bias.data<float>()[0] = -inf; });
+  refused("sd of pixels above 0, got 0", [](TapNet& net) { net.pixels.sd[2] = 0; });
+  refused("sd of pixels above 0, got -1", [](TapNet& net) { net.pixels.sd[0] = -1; });
+  refused("sd of pixels above 0, got nan", [&](TapNet& net) { net.pixels.sd[1] = nan; });
+  refused("finite mean of pixels, got inf", [&](TapNet& net) { net.pixels.mean[1] = inf; });
   refused("tensors for 'f'", [](TapNet& net) { net.layers.erase("f"); });
   refused("of 2 layers, got 3", [](TapNet& net) { net.layers["more"] = {}; });
   refused("names for 2 classes, got 3", [](TapNet& net) { net.classes = {"a", "b", "c"}; });
@@ -157,9 +175,26 @@ TEST(TapFile, RefusesFilesThatLie) {
   refused("'graph' in the metadata", [](Tampered& f) { f.metadata.erase("graph"); });
   refused("node 0", [](Tampered& f) { f.metadata["graph"] = "{}"; });
   refused("three numbers in 'mean'", [](Tampered& f) { f.metadata["mean"] = "[1]"; });
+  refused("sd of pixels above 0, got 0 (bad.tap)", [](Tampered& f) { f.metadata["sd"] = "[0.2,0,0.2]"; });
+  refused("sd of pixels above 0, got inf", [](Tampered& f) { f.metadata["sd"] = "[1,1,1e39]"; });
+  refused("finite mean of pixels, got -inf", [](Tampered& f) { f.metadata["mean"] = "[-1e39,0,0]"; });
+  const std::vector<float> bad(12, std::numeric_limits<float>::quiet_NaN());
+  refused("finite numbers in weight, got nan (c) (bad.tap)",
+          [&](Tampered& f) { f.tensor("c.weight").data = bad.data(); });
+  refused("finite numbers in bias, got nan (f)", [&](Tampered& f) { f.tensor("f.bias").data = bad.data(); });
   refused("class names", [](Tampered& f) { f.metadata["classes"] = "[1]"; });
   refused("expected a tensor 'c.bias'", [](Tampered& f) { f.tensor("c.bias").name = "d.bias"; });
   refused("for 'f.weight'", [](Tampered& f) { f.tensor("f.weight").shape = {3, 2}; });
+  // Of 16 bits are all weights or none, and no bias.
+  const std::vector<uint16_t> halves(12, 0x3c00);
+  refused("expected F16 [2, 3] for 'f.weight', got F32", [&](Tampered& f) {
+    f.tensor("c.weight").dtype = DType::kF16;
+    f.tensor("c.weight").data = halves.data();
+  });
+  refused("expected F32 [2] for 'f.bias', got F16", [&](Tampered& f) {
+    f.tensor("f.bias").dtype = DType::kF16;
+    f.tensor("f.bias").data = halves.data();
+  });
   refused("expected 5 tensors, got 6", [](Tampered& f) {
     f.tensors.push_back({"more", DType::kF32, {1}, f.tensor("f.bias").data});
   });
@@ -187,7 +222,7 @@ TEST(TapNetTest, DenseWeightAndKeptCounts) {
   for (const float weight : dense) kept += weight != 0 ? 1u : 0u;
   EXPECT_EQ(kept, 3u * 2 * 2);
   const auto counts = kept_counts(net, node);
-  EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), int64_t{0}), 2 * 2 * 2);  // groups, inputs, taps
+  EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), int64_t{0}), 3 * 2 * 2);  // outputs, inputs, taps
 }
 
 }  // namespace

@@ -35,6 +35,23 @@ class Count(CommandTest):
         self.assertEqual(plain["macs"], dense["macs"])
         self.assertEqual(count("--method", "conv", "--shortcuts", "once")["activations"], 404554 - 768 * 16)
 
+    def test_a_frozen_network_is_not_called_the_papers(self):
+        network = ["resnet20", "--width", 8, "--share", 3]
+        frozen = self.path("m.tap")
+        self.succeeds("nets", *network, "--tap", frozen)
+        before, after = (self.succeeds("count", *what).stdout for what in (network, [frozen]))
+        self.assertIn("paper rules: 32-bit words", before)
+        self.assertIn("frozen network: 32-bit words", after)
+        self.assertIn("batch norms are folded", after)
+        self.assertNotIn("paper rules", after)
+        plain = self.succeeds("count", frozen, "--rules", "plain").stdout
+        self.assertNotIn("PyTorch", plain)
+        self.assertIn("frozen network", plain)
+        flags = [json.loads(self.succeeds("count", *what, "--json").stdout) for what in (network, [frozen])]
+        self.assertEqual([flag["frozen"] for flag in flags], [False, True])
+        # Scale and shift of every channel before, one bias after: 8 (1 + 6) + 16 (6 + 1) + 32 (6 + 1) channels.
+        self.assertEqual(flags[0]["params"] - flags[1]["params"], 8 * 7 + 16 * 7 + 32 * 7)
+
     def test_text_files_and_what_is_wrong(self):
         text = self.succeeds("nets", "resnet20", "--width", 8, "--share", 4, "--text").stdout
         net = self.write("my.net", text)

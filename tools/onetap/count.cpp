@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -41,6 +42,14 @@ struct Counted {
   Graph graph;
   std::optional<uint64_t> file_bytes;  // of a .tap, as it lies there
   uint64_t tap_bytes = 0;              // a .tap of it in 32-bit floats
+
+  // Batch norms are folded, pruned weights gone: a .tap, or the text of such a network.
+  bool is_frozen() const {
+    const auto& nodes = graph.nodes();
+    return file_bytes || std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+             return node.op == Op::kTapConv || node.op == Op::kAffine;
+           });
+  }
 };
 
 Counted open_target(const CountArguments& options) {
@@ -82,7 +91,7 @@ void print_count_json(const CountArguments& options, const Counted& counted, con
       {"name", counted.graph.name()},     {"rules", options.rules == CountRules::kPaper ? "paper" : "plain"},
       {"params", count.params},           {"macs", count.macs},
       {"activations", count.activations}, {"peak_activation_bytes", peak_bytes(counted)},
-      {"tap_bytes", counted.tap_bytes}};
+      {"tap_bytes", counted.tap_bytes},   {"frozen", counted.is_frozen()}};
   if (counted.file_bytes) object["file_bytes"] = *counted.file_bytes;
   object["layers"] = std::move(layers);
   std::cout << json_text(object, 2) << '\n';
@@ -101,6 +110,18 @@ void print_count_csv(const Counted& counted, const NetworkCount& count) {
 
 std::string cell(double value) {
   return value > 0 ? with_thousands(value) : "";
+}
+
+// What the numbers are of. Folding takes from a frozen network what the paper counts of its batch norms.
+const char* rules_text(CountRules rules, bool frozen) {
+  if (rules == CountRules::kPaper) {
+    return frozen ? "frozen network: 32-bit words, kept weights and tap positions; activations of one image\n"
+                    "batch norms are folded and no longer counted: the paper's numbers are those of the network before "
+                    "freezing"
+                  : "paper rules: 32-bit words, kept weights and tap positions; activations of one image";
+  }
+  return frozen ? "frozen network: 32-bit words, kept weights and tap positions; activations of conv and linear layers"
+                : "plain rules: trainable values and dense multiplications, as PyTorch counters print them";
 }
 
 void print_count_table(const CountArguments& options, const Counted& counted, const NetworkCount& count) {
@@ -123,11 +144,7 @@ void print_count_table(const CountArguments& options, const Counted& counted, co
   table.add({counted.graph.name(), "", "", "", with_thousands(count.params), with_thousands(count.macs),
              with_thousands(count.activations)});
   std::cout << table.text() << '\n';
-  if (options.rules == CountRules::kPaper) {
-    std::cout << "paper rules: 32-bit words, kept weights and tap positions; activations of one image\n";
-  } else {
-    std::cout << "plain rules: trainable values and dense multiplications, as PyTorch counters print them\n";
-  }
+  std::cout << rules_text(options.rules, counted.is_frozen()) << '\n';
   if (counted.file_bytes) {
     std::cout << fmt::format("file: {} bytes\n", with_thousands(static_cast<double>(*counted.file_bytes)));
   } else {

@@ -26,7 +26,7 @@ std::string dense_safetensors(const TapNet& net) {
     views.push_back({node.name + ".weight", DType::kF32, dense_shape(net.graph, node),
                      held.emplace_back(dense_weight(net, node)).data()});
     if (!shapes.bias.empty()) {
-      views.push_back({node.name + ".bias", DType::kF32, shapes.bias, net.tensors(node).bias.data()});
+      views.push_back({node.name + ".bias", DType::kF32, shapes.bias, floats_of(node, net.tensors(node).bias)});
     }
   }
   return safetensors_bytes(std::move(views));

@@ -1,0 +1,83 @@
+#include "onetap/tap/codes.h"
+
+#include "onetap/base/fail.h"
+
+namespace onetap {
+
+void check_codes(const TapLayout& layout, const std::vector<uint16_t>& codes, std::string_view layer) {
+  if (codes.size() != static_cast<size_t>(layout.codes())) {
+    fail_data("[tap] expected {} values of positions, got {} ({})", layout.codes(), codes.size(), layer);
+  }
+  const auto taps = static_cast<size_t>(layout.taps);
+  for (size_t i = 0; i < codes.size(); ++i) {
+    if (codes[i] >= layout.alphabet()) {
+      fail_data("[tap] expected positions < {}, got {} ({})", layout.alphabet(), codes[i], layer);
+    }
+    const bool both_empty = i > 0 && codes[i] == layout.none() && codes[i - 1] == layout.none();
+    if (i % taps != 0 && codes[i] <= codes[i - 1] && !both_empty) {
+      fail_data("[tap] expected ascending positions in a slice, got {} after {} ({})", codes[i], codes[i - 1], layer);
+    }
+  }
+}
+
+std::string pack_codes(const std::vector<uint16_t>& codes, int bits) {
+  const auto width = static_cast<size_t>(bits);
+  std::string packed(packed_bytes(codes.size(), bits), '\0');
+  for (size_t i = 0; i < codes.size(); ++i) {
+    for (size_t b = 0; b < width; ++b) {
+      if (((codes[i] >> b) & 1u) == 0) continue;
+      const size_t at = i * width + b;
+      packed[at / 8] = static_cast<char>(static_cast<uint8_t>(packed[at / 8]) | (1u << (at % 8)));
+    }
+  }
+  return packed;
+}
+
+std::vector<uint16_t> unpack_codes(std::string_view packed, size_t count, int bits, std::string_view label) {
+  const auto width = static_cast<size_t>(bits);
+  const auto bit = [&](size_t at) { return (static_cast<uint8_t>(packed[at / 8]) >> (at % 8)) & 1u; };
+  std::vector<uint16_t> codes(count, 0);
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t b = 0; b < width; ++b) codes[i] = static_cast<uint16_t>(codes[i] | (bit(i * width + b) << b));
+  }
+  for (size_t at = count * width; at < packed.size() * 8; ++at) {
+    if (bit(at) != 0) fail_data("[tap] expected zero bits after the last position ({})", label);
+  }
+  return codes;
+}
+
+std::vector<int64_t> count_slices(const TapLayout& layout, const std::vector<uint16_t>& codes) {
+  std::vector<int64_t> counts(static_cast<size_t>(layout.positions), 0);
+  for (int64_t i = 0; i < layout.codes(); ++i) {
+    const uint16_t code = codes[static_cast<size_t>(i)];
+    if (code != layout.none()) counts[code] += layout.slices_of(i / layout.taps);
+  }
+  return counts;
+}
+
+std::vector<float> spread_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const float* weight) {
+  std::vector<float> dense(static_cast<size_t>(layout.slices() * layout.positions), 0.0f);
+  for (int64_t slice = 0; slice < layout.slices(); ++slice) {
+    const int64_t first = layout.first_code(slice / layout.inputs, slice % layout.inputs);
+    for (int64_t t = 0; t < layout.taps; ++t) {
+      const uint16_t code = codes[static_cast<size_t>(first + t)];
+      if (code == layout.none()) continue;
+      dense[static_cast<size_t>(slice * layout.positions + code)] = weight[slice * layout.taps + t];
+    }
+  }
+  return dense;
+}
+
+std::vector<uint16_t> random_codes(const TapLayout& layout, Random& random) {
+  const auto positions = static_cast<uint16_t>(layout.positions);
+  const auto taps = static_cast<size_t>(layout.taps);
+  std::vector<uint16_t> codes;
+  for (int64_t set = 0; set < layout.sets(); ++set) {
+    const bool empty = layout.may_be_empty && random.below(4) == 0;
+    const auto kept = empty ? std::vector<uint16_t>(taps, positions) : random_choice(positions, taps, random);
+    codes.insert(codes.end(), kept.begin(), kept.end());
+  }
+  return codes;
+}
+
+}  // namespace onetap

@@ -1,0 +1,36 @@
+// The codes of a layer's kept positions (base/tap_layout.h has what a code is): checked, packed into bits, counted,
+// drawn at random. All of it for any layout.
+#pragma once
+
+#include "onetap/base/random.h"
+#include "onetap/base/tap_layout.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace onetap {
+
+// kData naming `layer` unless there are layout.codes() of them, each below layout.alphabet() and ascending within a
+// set. "None" is the largest code, so empty entries come last; it alone may come twice.
+void check_codes(const TapLayout& layout, const std::vector<uint16_t>& codes, std::string_view layer);
+
+// At `bits` bits each, the first in the lowest bits of the first byte, zeros after the last.
+std::string pack_codes(const std::vector<uint16_t>& codes, int bits);
+// kData naming `label` if a bit after the last code is set. `packed` has packed_bytes(count, bits) bytes.
+std::vector<uint16_t> unpack_codes(std::string_view packed, size_t count, int bits, std::string_view label);
+constexpr uint64_t packed_bytes(uint64_t count, int bits) {
+  return (count * static_cast<uint64_t>(bits) + 7) / 8;
+}
+
+// Slices that keep each position. A set counts as often as there are slices that have it; an empty entry not at all.
+std::vector<int64_t> count_slices(const TapLayout& layout, const std::vector<uint16_t>& codes);
+
+// The weights [outputs, inputs, taps] of a layer at their positions, zeros elsewhere: [outputs, inputs, positions].
+std::vector<float> spread_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const float* weight);
+
+// Positions uniform in every set; where slices may be empty, about a quarter of the sets are.
+std::vector<uint16_t> random_codes(const TapLayout& layout, Random& random);
+
+}  // namespace onetap
