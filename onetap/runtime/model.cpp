@@ -9,6 +9,8 @@
 namespace onetap {
 namespace {
 
+constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+
 int64_t conv_macs(ConvShape shape, bool every_position) {
   if (every_position) shape.taps = 0;
   return shape.macs();
@@ -38,8 +40,8 @@ Model::Model(const TapNet& net, const ModelOptions& options)
 void Model::build_layers(const TapNet& net, const ModelOptions& options) {
   TuneCache tuned;
   const auto source = [&](size_t i) { return LayerSource{net, *plan_.steps[i].node, *kernels_, options, tuned}; };
-  memory_need_.add(input_floats_ * 4, fmt::format("an image of {}", shape_text(input_shape())));
-  memory_need_.add(output_floats_ * 4, fmt::format("outputs of {}", shape_text(output_shape())));
+  memory_need_.add(input_floats_ * kFloat, fmt::format("an image of {}", shape_text(input_shape())));
+  memory_need_.add(output_floats_ * kFloat, fmt::format("outputs of {}", shape_text(output_shape())));
   for (size_t i = 0; i < layers_.size(); ++i) {
     if (layers_[i].kind->layer_bytes == nullptr) continue;
     memory_need_.add(layers_[i].kind->layer_bytes(source(i)),
@@ -49,7 +51,7 @@ void Model::build_layers(const TapNet& net, const ModelOptions& options) {
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
     if (layer.kind->prepare != nullptr) layer.kind->prepare(source(i), layer);
-    const int64_t scratch = layer.conv != nullptr ? layer.conv->scratch_floats() * 4 : 0;
+    const int64_t scratch = layer.conv != nullptr ? layer.conv->scratch_floats() * kFloat : 0;
     if (scratch <= scratch_bytes_) continue;
     scratch_bytes_ = scratch;
     most_scratch_ = plan_.steps[i].node;
@@ -108,7 +110,7 @@ int64_t Model::dense_macs() const {
 int64_t Model::weight_bytes() const {
   int64_t total = 0;
   for (const Layer& layer : layers_) {
-    total += static_cast<int64_t>(layer.weight.size() + layer.bias.size()) * 4;
+    total += static_cast<int64_t>(layer.weight.size() + layer.bias.size()) * kFloat;
     if (layer.conv != nullptr) total += layer.conv->weight_bytes();
   }
   return total;
