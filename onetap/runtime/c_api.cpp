@@ -89,16 +89,16 @@ onetap_options read_options(const onetap_options* given) {
 }
 
 // One caller at a time: the second is told, where Session would mix up its values.
-class Turn {
+class CallGuard {
  public:
-  explicit Turn(std::atomic<bool>& is_running) : is_running_(is_running) {
+  explicit CallGuard(std::atomic<bool>& is_running) : is_running_(is_running) {
     if (is_running_.exchange(true, std::memory_order_acquire)) {
       fail_usage("[runtime] expected one caller at a time, got a second one (onetap_run)");
     }
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  ~Turn() { is_running_.store(false, std::memory_order_release); }
+  CallGuard(const CallGuard&) = delete;
+  CallGuard& operator=(const CallGuard&) = delete;
+  ~CallGuard() { is_running_.store(false, std::memory_order_release); }
 
  private:
   std::atomic<bool>& is_running_;
@@ -194,7 +194,7 @@ int onetap_run(onetap_session* session, const float* images, int64_t count, floa
     check_given(images, "images", "onetap_run");
     check_given(outputs, "a place for outputs", "onetap_run");
     onetap::check_count(session->session.model(), count);
-    const onetap::Turn turn(session->is_running);
+    const onetap::CallGuard guard(session->is_running);
     session->session.run(images, count, outputs);
   });
 }

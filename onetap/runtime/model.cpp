@@ -1,6 +1,5 @@
 #include "onetap/runtime/model.h"
 
-#include "onetap/runtime/choose.h"
 #include "onetap/runtime/layer.h"
 #include "onetap/runtime/steps.h"
 #include "onetap/tap/tap_file.h"
@@ -9,6 +8,8 @@
 
 namespace onetap {
 namespace {
+
+constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
 
 // Multiply-adds for one image where every position is visited.
 int64_t dense_conv_macs(const ConvShape& shape) {
@@ -31,43 +32,31 @@ Model::Model(const TapNet& net, const ModelOptions& options)
     layers_.emplace_back();
     layers_.back().kind = &find_step(*step.node, plan_.value(step.output).dtype);
   }
-  add_fixed_memory(net, options);
-  check_memory(1, 1);
   build_layers(net, options);
-  check_memory(1, 1);
   gather_streams();
 }
 
-// Of the model itself and of one image outside the arena; before any of it is taken.
-void Model::add_fixed_memory(const TapNet& net, const ModelOptions& options) {
-  memory_need_.add(input_floats_ * 4, fmt::format("an image of {}", shape_text(input_shape())));
-  memory_need_.add(output_floats_ * 4, fmt::format("outputs of {}", shape_text(output_shape())));
-  for (const PlannedStep& step : plan_.steps) {
-    const Node& node = *step.node;
-    int64_t bytes = 0;
-    if (node.op == Op::kConv || node.op == Op::kTapConv) {
-      const ConvShape shape = conv_shape(graph_, node);
-      ConvBlocking blocking = choose_blocking(shape, *kernels_);
-      blocking.dense = blocking.dense || options.dense;
-      bytes = conv_plan_bytes(shape, blocking, *kernels_);
-    } else if (const auto tensors = net.layers.find(node.name); tensors != net.layers.end()) {
-      bytes = static_cast<int64_t>(tensors->second.weight.count() + tensors->second.bias.count()) * 4;
-    }
-    memory_need_.add(bytes, fmt::format("weights and tables of layer '{}'", node.name));
-  }
-}
-
+// What they need is added up and checked before any of it is taken; scratch is known once a layer is built.
 void Model::build_layers(const TapNet& net, const ModelOptions& options) {
   TuneCache tuned;
+  const auto source = [&](size_t i) { return LayerSource{net, *plan_.steps[i].node, *kernels_, options, tuned}; };
+  memory_need_.add(input_floats_ * kFloat, fmt::format("an image of {}", shape_text(input_shape())));
+  memory_need_.add(output_floats_ * kFloat, fmt::format("outputs of {}", shape_text(output_shape())));
   for (size_t i = 0; i < layers_.size(); ++i) {
-    const Node& node = *plan_.steps[i].node;
+    if (layers_[i].kind->layer_bytes == nullptr) continue;
+    memory_need_.add(layers_[i].kind->layer_bytes(source(i)),
+                     fmt::format("weights and tables of layer '{}'", plan_.steps[i].node->name));
+  }
+  check_memory(1, 1);
+  for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
-    if (layer.kind->prepare != nullptr) layer.kind->prepare({net, node, *kernels_, options, tuned}, layer);
-    const int64_t scratch = layer.conv != nullptr ? layer.conv->scratch_floats() * 4 : 0;
+    if (layer.kind->prepare != nullptr) layer.kind->prepare(source(i), layer);
+    const int64_t scratch = layer.conv != nullptr ? layer.conv->scratch_floats() * kFloat : 0;
     if (scratch <= scratch_bytes_) continue;
     scratch_bytes_ = scratch;
-    most_scratch_ = &node;
+    most_scratch_ = plan_.steps[i].node;
   }
+  check_memory(1, 1);
   if (options.tune) tuned.save();
 }
 
@@ -121,7 +110,7 @@ int64_t Model::dense_macs() const {
 int64_t Model::weight_bytes() const {
   int64_t total = 0;
   for (const Layer& layer : layers_) {
-    total += static_cast<int64_t>(layer.weight.size() + layer.bias.size()) * 4;
+    total += static_cast<int64_t>(layer.weight.size() + layer.bias.size()) * kFloat;
     if (layer.conv != nullptr) total += layer.conv->weight_bytes();
   }
   return total;

@@ -65,7 +65,6 @@ class Model {
 
  private:
   void build_layers(const TapNet& net, const ModelOptions& options);
-  void add_fixed_memory(const TapNet& net, const ModelOptions& options);
   void gather_streams();
 
   Graph graph_;

@@ -11,6 +11,13 @@
 namespace onetap {
 namespace {
 
+int64_t conv_bytes(const LayerSource& source) {
+  const ConvShape shape = conv_shape(source.net.graph, source.node);
+  ConvBlocking blocking = choose_blocking(shape, source.kernels);
+  blocking.dense = blocking.dense || source.options.dense;
+  return conv_plan_bytes(shape, blocking, source.kernels);
+}
+
 void prepare_conv(const LayerSource& source, Model::Layer& layer) {
   const ConvShape shape = conv_shape(source.net.graph, source.node);
   const ConvWeights weights = conv_weights(source.net, source.node);
@@ -22,6 +29,11 @@ void prepare_conv(const LayerSource& source, Model::Layer& layer) {
     blocking = choose_blocking(full, source.kernels);
   }
   layer.conv = std::make_unique<ConvPlan>(shape, weights, blocking, source.kernels);
+}
+
+int64_t weight_bytes(const LayerSource& source) {
+  const LayerTensors& tensors = source.net.tensors(source.node);
+  return static_cast<int64_t>(tensors.weight.count() + tensors.bias.count()) * 4;
 }
 
 void prepare_weights(const LayerSource& source, Model::Layer& layer) {
@@ -166,18 +178,18 @@ void run_copy_f32(const StepContext& context) {
 const std::vector<StepKind>& step_table() {
   constexpr DType kF32 = DType::kF32;
   static const std::vector<StepKind> table = {
-      {Op::kConv, kF32, prepare_conv, run_conv_f32},
-      {Op::kTapConv, kF32, prepare_conv, run_conv_f32},
-      {Op::kLinear, kF32, prepare_weights, run_linear_f32},
-      {Op::kAffine, kF32, prepare_weights, run_affine_f32},
-      {Op::kRelu, kF32, nullptr, run_relu_f32},
-      {Op::kAdd, kF32, nullptr, run_add_f32},
-      {Op::kAvgPool, kF32, prepare_pool, run_pool_f32},
-      {Op::kMaxPool, kF32, prepare_pool, run_pool_f32},
-      {Op::kGlobalAvgPool, kF32, nullptr, run_global_mean_f32},
-      {Op::kSubsample, kF32, nullptr, run_subsample_f32},
-      {Op::kConcat, kF32, nullptr, run_copy_f32},
-      {Op::kFlatten, kF32, nullptr, run_copy_f32},
+      {Op::kConv, kF32, conv_bytes, prepare_conv, run_conv_f32},
+      {Op::kTapConv, kF32, conv_bytes, prepare_conv, run_conv_f32},
+      {Op::kLinear, kF32, weight_bytes, prepare_weights, run_linear_f32},
+      {Op::kAffine, kF32, weight_bytes, prepare_weights, run_affine_f32},
+      {Op::kRelu, kF32, nullptr, nullptr, run_relu_f32},
+      {Op::kAdd, kF32, nullptr, nullptr, run_add_f32},
+      {Op::kAvgPool, kF32, nullptr, prepare_pool, run_pool_f32},
+      {Op::kMaxPool, kF32, nullptr, prepare_pool, run_pool_f32},
+      {Op::kGlobalAvgPool, kF32, nullptr, nullptr, run_global_mean_f32},
+      {Op::kSubsample, kF32, nullptr, nullptr, run_subsample_f32},
+      {Op::kConcat, kF32, nullptr, nullptr, run_copy_f32},
+      {Op::kFlatten, kF32, nullptr, nullptr, run_copy_f32},
   };
   return table;
 }

@@ -61,8 +61,10 @@ struct StepContext {
 
 struct StepKind {
   Op op;
-  DType dtype;                                                      // of its values
-  void (*prepare)(const LayerSource& source, Model::Layer& layer);  // null: the op has no weights or shape of its own
+  DType dtype;  // of its values
+  // The most that a layer of it keeps, asked before it is prepared, and the preparing; null: nothing.
+  int64_t (*layer_bytes)(const LayerSource& source);
+  void (*prepare)(const LayerSource& source, Model::Layer& layer);
   void (*run)(const StepContext& context);
 };
 const std::vector<StepKind>& step_table();

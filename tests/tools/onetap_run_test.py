@@ -64,6 +64,9 @@ class OnetapRun(CommandTest):
         self.refused(2, "'many'", MODEL, IMAGES[0], "--threads", "many")
         self.refused(2, "expected a value", MODEL, IMAGES[0], "--threads")
         self.refused(2, "'abacus'", MODEL, IMAGES[0], "--target", "abacus")
+        self.refused(2, "runs in 10.00 KiB of memory", MODEL, IMAGES[0], "--memory", "10K")
+        self.refused(2, "runs in 10.00 KiB of memory", MODEL, IMAGES[0], env={"ONETAP_MEMORY": "10K"})
+        self.refused(2, "for --memory, got '10 K'", MODEL, IMAGES[0], "--memory", "10 K")
         self.refused(4, "missing.tap", self.path("missing.tap"), IMAGES[0])
         self.refused(4, IMAGES[0], IMAGES[0], IMAGES[0])
 

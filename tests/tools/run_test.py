@@ -102,6 +102,39 @@ class Run(Tap):
                 self.assertEqual(result.returncode, 2)
 
 
+class HugeNetwork(Tap):
+    """A file of a thousand bytes that asks for 2 GiB: the image has 768 MiB, the layer's value 512, its masks 768."""
+    NEEDS = "runs in 1.00 GiB of memory, got one that needs 2.00 GiB, of which"
+
+    def huge(self):
+        net = self.write("huge.net", "onetap-net 1\nnetwork huge\nx = input 3x8192x8192\n"
+                         "a = conv x out=2 kernel=3 pad=1\ng = gap a\nfc = linear g out=10\n")
+        self.succeeds("nets", net, "--method", "conv", "--tap", self.path("huge.tap"))
+        self.assertLess(os.path.getsize(self.path("huge.tap")), 2000)
+        return self.path("huge.tap")
+
+    def test_is_refused_by_whoever_runs_it(self):
+        tap, image = self.huge(), png(self.path("a.png"), (10, 120, 200))
+        self.refused(2, self.NEEDS, "run", tap, image)
+        self.refused(2, "of layer 'a' (huge; --memory", "run", tap, image)
+        self.refused(2, self.NEEDS, "bench", tap)
+        for more in ([], ["--reference"]):
+            self.refused(2, self.NEEDS, "eval", tap, "--data", "shapes:train=10,test=10", *more)
+
+    def test_is_counted_all_the_same(self):
+        self.assertIn("1,342,177,280 bytes", self.succeeds("count", self.huge(), timeout=20).stdout)
+
+    def test_the_limit_is_the_users(self):
+        tap, image = self.tap(), png(self.path("a.png"), (10, 120, 200))
+        self.refused(2, "runs in 64.00 KiB of memory", "run", tap, image, "--memory", "64K")
+        self.refused(2, "runs in 64.00 KiB of memory", "run", tap, image, env={"ONETAP_MEMORY": "64K"})
+        self.refused(2, "runs in 64.00 KiB of memory", "eval", tap, "--data", "shapes:train=10,test=10", "--reference",
+                     "--memory", "64K")
+        self.succeeds("run", tap, image, "--memory", "64M", env={"ONETAP_MEMORY": "64K"})
+        self.refused(2, "for --memory, got 'much'", "run", tap, image, "--memory", "much")
+        self.refused(2, "for ONETAP_MEMORY, got 'much'", "bench", tap, env={"ONETAP_MEMORY": "much"})
+
+
 class Bench(Tap):
     def test_json_has_what_scripts_rely_on(self):
         result = json.loads(self.succeeds("bench", self.tap("--share", 4), "--against", "dense", "--layers", "--threads",
