@@ -16,4 +16,13 @@ int TapLayout::bits() const {
   return bits;
 }
 
+std::vector<int64_t> count_slices(const TapLayout& layout, const std::vector<uint16_t>& codes) {
+  std::vector<int64_t> counts(static_cast<size_t>(layout.positions), 0);
+  for (int64_t i = 0; i < layout.codes(); ++i) {
+    const uint16_t code = codes[static_cast<size_t>(i)];
+    if (code != layout.none()) counts[code] += layout.slices_of(i / layout.taps);
+  }
+  return counts;
+}
+
 }  // namespace onetap

@@ -47,4 +47,7 @@ struct TapLayout {
   static int64_t blocks(int64_t count, int64_t share) { return (count + share - 1) / share; }
 };
 
+// Slices that keep each position. A set counts as often as there are slices that have it; an empty entry not at all.
+std::vector<int64_t> count_slices(const TapLayout& layout, const std::vector<uint16_t>& codes);
+
 }  // namespace onetap

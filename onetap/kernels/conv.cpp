@@ -43,7 +43,7 @@ void run_chunks(const KernelSet& kernels, const ConvPlan& plan, const ConvPlan::
     if (first >= last) continue;
     const int64_t* entries_from = block.entries_from.data() + first;
     const int64_t entries_before = *entries_from - block.entries_from[static_cast<size_t>(segment.first_chunk)];
-    tile.places = plan.places();
+    tile.places = plan.places() + *entries_from;
     tile.weights = plan.weights() + block.weights_from[s] + entries_before * segment.outputs;
     tile.entries_from = entries_from;
     tile.outputs = plan.chunk_outputs() + first;

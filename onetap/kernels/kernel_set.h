@@ -17,8 +17,8 @@ struct ConvTile {
   const float* pack = nullptr;       // the block's inputs, at the tile's first pixel
   const int32_t* outputs = nullptr;  // first output of each chunk
   int64_t chunks = 0;
-  // Entries of chunk k: [entries_from[k], entries_from[k + 1]) of `places`, which says which vector of the pack.
-  // `weights` begins with the first entry of chunk 0 and has one weight per entry and output.
+  // Chunk k has entries_from[k + 1] - entries_from[k] entries. The streams begin with the first of chunk 0: for each
+  // entry which vector of the pack, and one weight per output.
   const int64_t* entries_from = nullptr;
   const uint16_t* places = nullptr;
   const float* weights = nullptr;
@@ -109,7 +109,8 @@ class Kernel<Result(Arguments...)> {
   Result (*function_)(Arguments...) = nullptr;
 };
 
-// One row of the table. Planes and weights are of the row's type.
+// One row of the table. The cells below take floats; a row of another type leaves empty what it has no kernel for, and
+// adds cells for what takes its numbers.
 struct KernelSet : KernelKey {
   explicit KernelSet(const KernelKey& key) : KernelKey(key) {}
 

@@ -61,8 +61,8 @@ KERNELS_ATTR void conv_tile(const ConvTile& tile) {
     const int64_t output = tile.outputs[chunk];
     ops::V sum[R][T];
     begin_sums<R, T>(tile, output, sum);
-    const int64_t end = tile.entries_from[chunk + 1];
-    for (int64_t entry = tile.entries_from[chunk]; entry < end; ++entry) {
+    const int64_t entries = tile.entries_from[chunk + 1] - tile.entries_from[chunk];
+    for (int64_t entry = 0; entry < entries; ++entry) {
       const float* ONETAP_RESTRICT x = tile.pack + int64_t{places[entry]} * kLanes;
       if constexpr (R == 1) {
         const ops::V w = ops::broadcast(weights[0]);
@@ -77,6 +77,7 @@ KERNELS_ATTR void conv_tile(const ConvTile& tile) {
       }
       weights += R;
     }
+    places += entries;
     end_sums<R, T>(tile, output, sum);
   }
 }

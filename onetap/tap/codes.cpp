@@ -46,15 +46,6 @@ std::vector<uint16_t> unpack_codes(std::string_view packed, size_t count, int bi
   return codes;
 }
 
-std::vector<int64_t> count_slices(const TapLayout& layout, const std::vector<uint16_t>& codes) {
-  std::vector<int64_t> counts(static_cast<size_t>(layout.positions), 0);
-  for (int64_t i = 0; i < layout.codes(); ++i) {
-    const uint16_t code = codes[static_cast<size_t>(i)];
-    if (code != layout.none()) counts[code] += layout.slices_of(i / layout.taps);
-  }
-  return counts;
-}
-
 std::vector<float> spread_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const float* weight) {
   std::vector<float> dense(static_cast<size_t>(layout.slices() * layout.positions), 0.0f);
   for (int64_t slice = 0; slice < layout.slices(); ++slice) {

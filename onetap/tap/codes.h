@@ -1,5 +1,5 @@
-// The codes of a layer's kept positions (base/tap_layout.h has what a code is): checked, packed into bits, counted,
-// drawn at random. All of it for any layout.
+// The codes of a layer's kept positions (base/tap_layout.h has what a code is): checked, packed into bits, spread out
+// into dense weights, drawn at random. All of it for any layout.
 #pragma once
 
 #include "onetap/base/random.h"
@@ -23,9 +23,6 @@ std::vector<uint16_t> unpack_codes(std::string_view packed, size_t count, int bi
 constexpr uint64_t packed_bytes(uint64_t count, int bits) {
   return (count * static_cast<uint64_t>(bits) + 7) / 8;
 }
-
-// Slices that keep each position. A set counts as often as there are slices that have it; an empty entry not at all.
-std::vector<int64_t> count_slices(const TapLayout& layout, const std::vector<uint16_t>& codes);
 
 // The weights [outputs, inputs, taps] of a layer at their positions, zeros elsewhere: [outputs, inputs, positions].
 std::vector<float> spread_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const float* weight);
