@@ -1,5 +1,7 @@
 #include "onetap/count/count.h"
 
+#include "onetap/graph/method_table.h"
+
 #include <algorithm>
 
 namespace onetap {
@@ -10,19 +12,17 @@ double as_double(int64_t value) {
 }
 
 void count_conv(const Graph& graph, const Node& node, CountRules rules, LayerCount& count) {
-  const int64_t positions = node.kernel.area();
-  const int64_t inputs = in_channels(graph, node) / node.groups;
-  const double slices = as_double(node.out * inputs);
-  const double taps = as_double(node.method.taps);
-  // A frozen layer has no dense form left to count.
-  const bool kept_only = node.op == Op::kTapConv || (node.is_sal() && rules == CountRules::kPaper);
-  const double weights = slices * (kept_only ? taps : as_double(positions));
+  const MethodInfo& method = node.method.info();
+  const TapLayout layout = tap_layout(graph, node);
+  // A frozen layer has no form in training left to count.
+  const bool finished = node.op == Op::kTapConv || rules == CountRules::kPaper;
+  const bool kept_only = node.is_pruned() && finished;
+  const double weights = as_double(layout.slices() * (kept_only ? layout.taps : layout.positions));
 
-  count.params = weights + (node.bias ? as_double(node.out) : 0.0);
-  if (node.is_pruned()) {
-    const double position_sets = as_double(share_groups(node.out, node.method.share) * inputs) * taps;
-    count.params += position_sets * (kept_only ? position_bits(positions) / 32.0 : as_double(positions));
-  }
+  count.params = finished ? weights * method.weight_bits / 32.0 : weights;
+  if (node.bias) count.params += as_double(node.out);
+  if (kept_only) count.params += as_double(layout.codes()) * layout.bits() / 32.0;
+  if (!finished && method.extra_parameters != nullptr) count.params += as_double(method.extra_parameters(graph, node));
   count.macs = weights * as_double(node.shape[1] * node.shape[2]);
 }
 

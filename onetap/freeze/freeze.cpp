@@ -2,7 +2,6 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/half.h"
-#include "onetap/nn/attention.h"
 #include "onetap/nn/tensor_file.h"
 #include "onetap/tap/fold.h"
 
@@ -25,7 +24,7 @@ class Freezer {
  public:
   explicit Freezer(const nn::GraphModule& module) : form_(frozen_form(module->graph())) {
     for (const auto& [name, tensor] : nn::state_of(*module)) state_[name] = tensor;
-    for (const auto& sal : module->sal_layers()) sal_[sal.name] = sal.layer;
+    for (const auto& trained : module->trained_layers()) trained_[trained.name] = trained.layer;
   }
 
   TapNet run(WeightType type) {
@@ -53,6 +52,13 @@ class Freezer {
     return {scale, state(name + ".bias") - state(name + ".running_mean") * scale};
   }
 
+  // By its method; what has none stays as it was trained.
+  nn::FrozenConv finished(const std::string& name) const {
+    if (const auto trained = trained_.find(name); trained != trained_.end()) return trained->second->freeze();
+    const auto bias = state_.find(name + ".bias");
+    return {state_.at(name + ".weight"), {}, bias == state_.end() ? torch::Tensor() : bias->second};
+  }
+
   LayerTensors freeze_node(const Node& node) const {
     LayerTensors tensors;
     if (node.op == Op::kAffine) {
@@ -61,15 +67,13 @@ class Freezer {
       tensors.bias = to_floats(norm.shift);
       return tensors;
     }
-    auto weight = state(node.name + ".weight");
-    if (node.op == Op::kTapConv) {
-      const auto positions = nn::hard_positions(sal_.at(node.name)->logits()).to(torch::kCPU);
-      weight = weight.flatten(2).gather(2, nn::expand_groups(positions, node.method.share, node.out));
-      const auto flat = positions.to(torch::kInt16).contiguous();
+    const nn::FrozenConv conv = finished(node.name);
+    auto weight = conv.weight.to(torch::kCPU, torch::kFloat64);
+    if (conv.codes.defined()) {
+      const auto flat = conv.codes.to(torch::kCPU, torch::kInt16).contiguous();
       tensors.positions.assign(flat.data_ptr<int16_t>(), flat.data_ptr<int16_t>() + flat.numel());
     }
-    const auto bias = state_.find(node.name + ".bias");
-    torch::Tensor shift = bias == state_.end() ? torch::Tensor() : bias->second.to(torch::kCPU, torch::kFloat64);
+    torch::Tensor shift = conv.bias.defined() ? conv.bias.to(torch::kCPU, torch::kFloat64) : torch::Tensor();
     if (const auto folded = form_.folded.find(node.name); folded != form_.folded.end()) {
       const ScaleShift norm = batch_norm(folded->second);
       std::vector<int64_t> per_output(static_cast<size_t>(weight.dim()), 1);
@@ -84,7 +88,7 @@ class Freezer {
 
   const FrozenForm form_;
   std::unordered_map<std::string, torch::Tensor> state_;
-  std::unordered_map<std::string, std::shared_ptr<nn::ShiftAttentionConvBase>> sal_;
+  std::unordered_map<std::string, std::shared_ptr<nn::TrainedConv>> trained_;
 };
 
 }  // namespace

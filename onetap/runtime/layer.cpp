@@ -23,8 +23,8 @@ ConvShape conv_shape(const Graph& graph, const Node& node) {
   shape.dilation_w = node.dilation.w;
   shape.groups = node.groups;
   if (node.op == Op::kTapConv) {
-    shape.taps = node.method.taps;
-    shape.share = node.method.share;
+    shape.taps = node.method.number("taps");
+    shape.share = node.method.number("share");
   }
   return shape;
 }

@@ -15,9 +15,9 @@ std::vector<float> random_floats(const Shape& shape, float limit, Random& random
 
 std::vector<uint16_t> random_positions(const Node& node, const Shape& shape, Random& random) {
   std::vector<uint16_t> positions;
-  for (int64_t slice = 0; slice < element_count(shape) / node.method.taps; ++slice) {
-    const auto kept =
-        random_choice(static_cast<uint16_t>(node.kernel.area()), static_cast<size_t>(node.method.taps), random);
+  const int64_t taps = node.method.number("taps");
+  for (int64_t slice = 0; slice < element_count(shape) / taps; ++slice) {
+    const auto kept = random_choice(static_cast<uint16_t>(node.kernel.area()), static_cast<size_t>(taps), random);
     positions.insert(positions.end(), kept.begin(), kept.end());
   }
   return positions;

@@ -14,8 +14,9 @@ void check_length(const Node& node, const char* what, size_t length, const Shape
 }
 
 void check_positions(const Node& node, const std::vector<uint16_t>& positions) {
+  if (node.op != Op::kTapConv) return;
   const int64_t limit = node.kernel.area();
-  const auto taps = static_cast<size_t>(node.method.taps);
+  const auto taps = static_cast<size_t>(node.method.number("taps"));
   for (size_t i = 0; i < positions.size(); ++i) {
     if (positions[i] >= limit) {
       fail_data("[tap] expected {}x{} positions < {}, got {} ({})", node.kernel.h, node.kernel.w, limit, positions[i],
@@ -42,8 +43,8 @@ LayerShapes layer_shapes(const Graph& graph, const Node& node) {
       break;
     case Op::kTapConv: {
       const int64_t in = in_channels(graph, node) / node.groups;
-      shapes.weight = {node.out, in, node.method.taps};
-      shapes.positions = {share_groups(node.out, node.method.share), in, node.method.taps};
+      shapes.weight = {node.out, in, node.method.number("taps")};
+      shapes.positions = {share_groups(node.out, node.method.number("share")), in, node.method.number("taps")};
       break;
     }
     case Op::kLinear:
@@ -63,9 +64,9 @@ void check_tap_net(const TapNet& net) {
   net.graph.input();
   size_t with_tensors = 0;
   for (const Node& node : net.graph.nodes()) {
-    if (node.op == Op::kBatchNorm || node.is_sal()) {
-      fail_data("[tap] expected inference ops alone, got {} '{}'", node.is_sal() ? "a trainable sal conv" : "bn",
-                node.name);
+    if (node.op == Op::kBatchNorm) fail_data("[tap] expected inference ops alone, got bn '{}'", node.name);
+    if (node.op == Op::kConv && !node.method.is_dense()) {
+      fail_data("[tap] expected inference ops alone, got a trainable {} conv '{}'", node.method.name(), node.name);
     }
     const LayerShapes shapes = layer_shapes(net.graph, node);
     if (shapes.weight.empty()) continue;
@@ -89,12 +90,13 @@ void check_tap_net(const TapNet& net) {
 std::vector<float> dense_weight(const TapNet& net, const Node& node) {
   const LayerTensors& tensors = net.tensors(node);
   if (node.op != Op::kTapConv) return tensors.weight;
-  const int64_t in = in_channels(net.graph, node) / node.groups, taps = node.method.taps, area = node.kernel.area();
+  const int64_t in = in_channels(net.graph, node) / node.groups, area = node.kernel.area();
+  const int64_t taps = node.method.number("taps"), share = node.method.number("share");
   std::vector<float> dense(static_cast<size_t>(node.out * in * area), 0.0f);
   for (int64_t d = 0; d < node.out; ++d) {
     for (int64_t c = 0; c < in; ++c) {
       for (int64_t t = 0; t < taps; ++t) {
-        const uint16_t at = tensors.positions[static_cast<size_t>(((d / node.method.share) * in + c) * taps + t)];
+        const uint16_t at = tensors.positions[static_cast<size_t>(((d / share) * in + c) * taps + t)];
         dense[static_cast<size_t>((d * in + c) * area + at)] =
             tensors.weight[static_cast<size_t>((d * in + c) * taps + t)];
       }
