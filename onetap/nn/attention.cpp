@@ -3,8 +3,15 @@
 #include "onetap/nn/attention_constants.h"
 
 namespace onetap::nn {
+namespace {
 
-torch::Tensor logits_below_best(const torch::Tensor& logits) {
+// Logits less their slice's maximum, and the sd of the slice's logits, in a unit that both have in common: N less its
+// maximum is the one over the other.
+struct Differences {
+  torch::Tensor below, sd;
+};
+
+Differences differences(const torch::Tensor& logits) {
   // Neither sd nor softmax sees the shift, so the maximum is a constant for the gradient. The difference of near
   // numbers is exact: what is left is as precise as the logits are.
   const auto below = logits - logits.detach().amax(-1, /*keepdim=*/true);
@@ -16,7 +23,14 @@ torch::Tensor logits_below_best(const torch::Tensor& logits) {
   const auto scaled = below / unit;
   const auto variance = scaled.var(/*dim=*/at::IntArrayRef{-1}, /*unbiased=*/true, /*keepdim=*/true);
   // The square root of the replaced values has a finite slope, so no NaN enters the gradient of masked_fill().
-  return scaled / variance.masked_fill(flat, 1.0).sqrt();
+  return {scaled, variance.masked_fill(flat, 1.0).sqrt()};
+}
+
+}  // namespace
+
+torch::Tensor logits_below_best(const torch::Tensor& logits) {
+  const auto [below, sd] = differences(logits);
+  return below / sd;
 }
 
 torch::Tensor soft_attention(const torch::Tensor& logits, double temperature) {
@@ -24,7 +38,8 @@ torch::Tensor soft_attention(const torch::Tensor& logits, double temperature) {
 }
 
 torch::Tensor soft_attention(const torch::Tensor& logits, const torch::Tensor& temperature) {
-  const auto exponent = logits_below_best(logits) / temperature;
+  const auto [below, sd] = differences(logits);
+  const auto exponent = below / (sd * temperature);
   const auto each = torch::softmax(exponent.clamp_min(kDeepestExponent), -1);
   if (each.size(0) == 1) return each.squeeze(0);
   torch::Tensor most = each[0];
