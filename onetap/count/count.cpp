@@ -1,5 +1,6 @@
 #include "onetap/count/count.h"
 
+#include "onetap/graph/method_table.h"
 #include "onetap/graph/tap_layout.h"
 
 #include <algorithm>
@@ -12,16 +13,17 @@ double as_double(int64_t value) {
 }
 
 void count_conv(const Graph& graph, const Node& node, CountRules rules, LayerCount& count) {
-  double weights = as_double(node.out * (in_channels(graph, node) / node.groups) * node.kernel.area());
-  count.params = node.bias ? as_double(node.out) : 0.0;
-  if (node.is_pruned()) {
-    const TapLayout layout = tap_layout(graph, node);
-    // A frozen layer has no dense form left to count.
-    const bool kept_only = node.op == Op::kTapConv || rules == CountRules::kPaper;
-    if (kept_only) weights = as_double(layout.slices() * layout.taps);
-    count.params += as_double(layout.codes()) * (kept_only ? layout.bits() / 32.0 : as_double(layout.positions));
-  }
-  count.params += weights;
+  const MethodInfo& method = node.method.info();
+  const TapLayout layout = tap_layout(graph, node);
+  // A frozen layer has no form in training left to count.
+  const bool finished = node.op == Op::kTapConv || rules == CountRules::kPaper;
+  const bool kept_only = node.is_pruned() && finished;
+  const double weights = as_double(layout.slices() * (kept_only ? layout.taps : layout.positions));
+
+  count.params = finished ? weights * method.weight_bits / 32.0 : weights;
+  if (node.bias) count.params += as_double(node.out);
+  if (kept_only) count.params += as_double(layout.codes()) * layout.bits() / 32.0;
+  if (!finished && method.extra_parameters != nullptr) count.params += as_double(method.extra_parameters(graph, node));
   count.macs = weights * as_double(node.shape[1] * node.shape[2]);
 }
 

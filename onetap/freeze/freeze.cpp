@@ -2,8 +2,6 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/half.h"
-#include "onetap/graph/tap_layout.h"
-#include "onetap/nn/attention.h"
 #include "onetap/nn/tensor_file.h"
 #include "onetap/tap/fold.h"
 
@@ -20,18 +18,6 @@ Tensor to_floats(const torch::Tensor& tensor) {
   return floats;
 }
 
-// The kept weights [outputs, inputs, taps] of a dense kernel [outputs, inputs, ...]: zeros for empty entries.
-torch::Tensor kept_weights(const TapLayout& layout, const torch::Tensor& weight, const torch::Tensor& codes) {
-  auto set_of = torch::empty({layout.slices()}, torch::kInt64);
-  for (int64_t slice = 0; slice < layout.slices(); ++slice) {
-    set_of.data_ptr<int64_t>()[slice] = layout.set_of(slice / layout.inputs, slice % layout.inputs);
-  }
-  const auto code = codes.reshape({layout.sets(), layout.taps}).index_select(0, set_of);
-  const auto found =
-      weight.reshape({layout.slices(), layout.positions}).gather(1, code.clamp_max(layout.positions - 1));
-  return found.masked_fill(code.eq(layout.none()), 0).view({layout.outputs, layout.inputs, layout.taps});
-}
-
 // Per channel: what a batch norm in evaluation multiplies by, and what it adds.
 struct ScaleShift {
   torch::Tensor scale, shift;
@@ -41,7 +27,7 @@ class Freezer {
  public:
   explicit Freezer(const nn::GraphModule& module) : form_(frozen_form(module->graph())) {
     for (const auto& [name, tensor] : nn::state_of(*module)) state_[name] = tensor;
-    for (const auto& sal : module->sal_layers()) sal_[sal.name] = sal.layer;
+    for (const auto& trained : module->trained_layers()) trained_[trained.name] = trained.layer;
   }
 
   TapNet run(WeightType type) {
@@ -70,6 +56,13 @@ class Freezer {
     return {scale, state(name + ".bias") - state(name + ".running_mean") * scale};
   }
 
+  // By its method; what has none stays as it was trained.
+  nn::FrozenConv finished(const std::string& name) const {
+    if (const auto trained = trained_.find(name); trained != trained_.end()) return trained->second->freeze();
+    const auto bias = state_.find(name + ".bias");
+    return {state_.at(name + ".weight"), {}, bias == state_.end() ? torch::Tensor() : bias->second};
+  }
+
   LayerTensors freeze_node(const Node& node) const {
     LayerTensors tensors;
     if (node.op == Op::kAffine) {
@@ -78,15 +71,13 @@ class Freezer {
       tensors.bias = to_floats(norm.shift);
       return tensors;
     }
-    auto weight = state(node.name + ".weight");
-    if (node.op == Op::kTapConv) {
-      const auto positions = nn::hard_positions(sal_.at(node.name)->logits()).to(torch::kCPU);
-      weight = kept_weights(tap_layout(form_.graph, node), weight, positions);
-      const auto flat = positions.to(torch::kInt16).contiguous();
+    const nn::FrozenConv conv = finished(node.name);
+    auto weight = conv.weight.to(torch::kCPU, torch::kFloat64);
+    if (conv.codes.defined()) {
+      const auto flat = conv.codes.to(torch::kCPU, torch::kInt16).contiguous();
       tensors.positions.assign(flat.data_ptr<int16_t>(), flat.data_ptr<int16_t>() + flat.numel());
     }
-    const auto bias = state_.find(node.name + ".bias");
-    torch::Tensor shift = bias == state_.end() ? torch::Tensor() : bias->second.to(torch::kCPU, torch::kFloat64);
+    torch::Tensor shift = conv.bias.defined() ? conv.bias.to(torch::kCPU, torch::kFloat64) : torch::Tensor();
     if (const auto folded = form_.folded.find(node.name); folded != form_.folded.end()) {
       const ScaleShift norm = batch_norm(folded->second);
       std::vector<int64_t> per_output(static_cast<size_t>(weight.dim()), 1);
@@ -101,7 +92,7 @@ class Freezer {
 
   const FrozenForm form_;
   std::unordered_map<std::string, torch::Tensor> state_;
-  std::unordered_map<std::string, std::shared_ptr<nn::ShiftAttentionConvBase>> sal_;
+  std::unordered_map<std::string, std::shared_ptr<nn::TrainedConv>> trained_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "onetap/base/error.h"
 #include "onetap/base/fail.h"
+#include "onetap/graph/method.h"
 #include "onetap/runtime/session_pool.h"
 #include "onetap/train/score_sums.h"
 
@@ -46,7 +47,7 @@ void StageCheck::add(const char* name, Predictions said) {
 
 void StageCheck::trained(nn::GraphModule& module) {
   const EvaluationScope scope(module);
-  if (module->sal_layers().empty()) {
+  if (!has_soft_form(module->graph())) {
     add("dense", ask_module(module, test_, options_, "dense"));
   } else {
     add("soft", ask_module(module, test_, options_, "soft"));

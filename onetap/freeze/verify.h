@@ -30,7 +30,7 @@ class StageCheck {
  public:
   StageCheck(const Dataset& test, VerifyOptions options) : test_(test), options_(std::move(options)) {}
 
-  // soft and hard; dense alone for a network without Shift Attention Layers.
+  // soft and hard; dense alone for a network without a soft form.
   void trained(nn::GraphModule& module);
   // The hard (or dense) network again, with new statistics.
   void recalibrated(nn::GraphModule& module);

@@ -56,7 +56,11 @@ int64_t padded_channels(int64_t channels) {
 
 Network::Network(nn::GraphModule module, const nn::NamedTensors& given_momenta, const NetworkOptions& options,
                  std::shared_ptr<Ops> ops)
-    : module_(std::move(module)), options_(options), ops_(std::move(ops)), plan_(make_plan(module_->graph())) {
+    : module_(std::move(module)),
+      options_(options),
+      ops_(std::move(ops)),
+      rules_(ops_),
+      plan_(make_plan(module_->graph())) {
   if (!plan_.obstacle.empty()) fail_usage("[fused] this network has no fused form: {}", plan_.obstacle);
   const auto tensors = by_name(nn::state_of(*module_));
   const auto momenta = by_name(given_momenta);
@@ -95,17 +99,15 @@ Network::Network(nn::GraphModule module, const nn::NamedTensors& given_momenta, 
   }
 }
 
-void Network::add_conv(const Step& step, const std::function<torch::Tensor(const std::string&)>& tensor,
-                       const std::function<torch::Tensor(const std::string&)>& momentum) {
+void Network::add_conv(const Step& step, const TensorByName& tensor, const TensorByName& momentum) {
   const Node& node = *step.node;
   ConvState conv;
   conv.weight = tensor(node.name + ".weight");
   conv.weight_momentum = momentum(node.name + ".weight");
-  if (node.is_sal()) {
-    conv.attention = tensor(node.name + ".attention");
-    conv.attention_momentum = momentum(node.name + ".attention");
-    conv.share = node.method.share;
+  for (const auto& trained : module_->trained_layers()) {
+    if (trained.name == node.name) conv.layer = trained.layer;
   }
+  rules_.choose(conv, node, tensor, momentum);
   conv.packed = torch::zeros({pad(conv.outputs()), pad(conv.inputs()), node.kernel.h, node.kernel.w},
                              conv.weight.options().dtype(options_.type))
                     .contiguous(torch::MemoryFormat::ChannelsLast);
@@ -114,14 +116,8 @@ void Network::add_conv(const Step& step, const std::function<torch::Tensor(const
 
 void Network::pack_for_inference() {
   const torch::NoGradGuard no_grad;
-  std::unordered_map<std::string, std::shared_ptr<nn::ShiftAttentionConvBase>> sal;
-  for (const auto& layer : module_->sal_layers()) sal[layer.name] = layer.layer;
-  for (size_t i = 0; i < plan_.steps.size(); ++i) {
-    if (plan_.steps[i].kind != Kind::kConv) continue;
-    ConvState& conv = convs_[state_of_[i]];
-    const auto found = sal.find(plan_.steps[i].node->name);
-    const auto weight = found == sal.end() ? conv.weight : found->second->masked_weight();
-    conv.packed.narrow(0, 0, conv.outputs()).narrow(1, 0, conv.inputs()).copy_(weight);
+  for (const ConvState& conv : convs_) {
+    conv.real_part(conv.packed).copy_(conv.layer ? conv.layer->effective_weight() : conv.weight);
   }
 }
 
@@ -263,7 +259,7 @@ void Network::convolve_only(const std::vector<ConvInputs>& inputs) const {
 }
 
 void Network::update(const StepValues& values, const UpdateOptions& options) {
-  ops_->update_convs(convs_, values, options);
+  rules_.update(convs_, values, options);
   ops_->update_plain(plain_, values, options);
 }
 
@@ -274,7 +270,7 @@ void Network::backward_and_update(const torch::Tensor& dlogits, bool add, const 
   backward(dlogits, {add, [&](size_t conv) {
                        waiting += convs_[conv].weight.numel();
                        if (conv > 0 && waiting < options_.worth_a_launch) return;
-                       ops_->update_convs(at::ArrayRef<ConvState>(convs_).slice(conv, updated - conv), values, options);
+                       rules_.update(at::ArrayRef<ConvState>(convs_).slice(conv, updated - conv), values, options);
                        updated = conv;
                        waiting = 0;
                      }});

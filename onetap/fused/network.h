@@ -7,6 +7,7 @@
 #include "onetap/fused/beside.h"
 #include "onetap/fused/ops.h"
 #include "onetap/fused/plan.h"
+#include "onetap/fused/weight_rule.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/nn/tensor_file.h"
 
@@ -41,7 +42,7 @@ class Network {
   torch::ScalarType type() const { return options_.type; }
 
   // Weights for the next forward pass.
-  void pack(const StepValues& values) { ops_->pack_weights(convs_, values); }
+  void pack(const StepValues& values) { rules_.pack(convs_, values); }
   // Weights as the module's present mode has them, for infer().
   void pack_for_inference();
 
@@ -69,12 +70,12 @@ class Network {
  private:
   int64_t pad(int64_t channels) const { return options_.pad_channels ? padded_channels(channels) : channels; }
   torch::Tensor run(const torch::Tensor& images, bool training);
-  void add_conv(const Step& step, const std::function<torch::Tensor(const std::string&)>& tensor,
-                const std::function<torch::Tensor(const std::string&)>& momentum);
+  void add_conv(const Step& step, const TensorByName& tensor, const TensorByName& momentum);
 
   nn::GraphModule module_;
   NetworkOptions options_;
   std::shared_ptr<Ops> ops_;
+  WeightRules rules_;
   Plan plan_;
   std::vector<ConvState> convs_;
   std::vector<NormState> norms_;

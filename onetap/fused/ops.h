@@ -6,29 +6,42 @@
 #pragma once
 
 #include "onetap/fused/packed.h"
-#include "onetap/nn/torch.h"
+#include "onetap/nn/trained_conv.h"
 
 #include <vector>
 
 namespace onetap::fused {
 
+class WeightRule;
+
+// A parameter, and what a step of SGD needs beside it.
+struct PlainState {
+  torch::Tensor parameter, momentum;
+  torch::Tensor grad;  // at least as many floats as the parameter
+};
+
 // A convolution's parameters and their form for the step.
 struct ConvState {
-  torch::Tensor weight, weight_momentum;        // [D, C, kh, kw]
-  torch::Tensor attention, attention_momentum;  // [ceil(D / share), C, S]; undefined: an ordinary convolution
+  torch::Tensor weight, weight_momentum;  // [D, C, kh, kw]
+  torch::Tensor packed;                   // the effective weight, padded, of the activations' type
+  torch::Tensor grad;                     // of packed
+
+  // For pack_weights and update_convs: one tap's attention, [ceil(D / share), C, S]; undefined: an ordinary
+  // convolution.
+  torch::Tensor attention, attention_momentum;
   int64_t share = 1;
-  torch::Tensor packed;  // weight times attention, padded, of the activations' type
-  torch::Tensor grad;    // of packed
+
+  std::shared_ptr<nn::TrainedConv> layer;  // null: an ordinary convolution
+  std::vector<torch::Tensor> momenta;      // of the layer's parameters, in their order
+  WeightRule* rule = nullptr;
 
   int64_t outputs() const { return weight.size(0); }
   int64_t inputs() const { return weight.size(1); }
   int64_t area() const { return weight.size(2) * weight.size(3); }
-};
-
-// Any other parameter.
-struct PlainState {
-  torch::Tensor parameter, momentum;
-  torch::Tensor grad;  // at least as many floats as the parameter
+  // Of a tensor that is padded as `packed` is.
+  torch::Tensor real_part(const torch::Tensor& padded) const {
+    return padded.narrow(0, 0, outputs()).narrow(1, 0, inputs());
+  }
 };
 
 // A batch norm, with the sum and ReLU after it.
@@ -51,6 +64,8 @@ struct UpdateOptions {
 // Device values of the present step: learning rate and temperature, which a captured step reads when it runs.
 struct StepValues {
   torch::Tensor rates;  // [2] floats
+
+  torch::Tensor temperature() const { return rates.select(0, 1); }
 };
 
 struct AugmentState {
@@ -86,7 +101,7 @@ class Ops {
  public:
   virtual ~Ops() = default;
 
-  // packed = weight * P(attention, temperature), in the activations' type.
+  // packed = weight * P(attention, temperature), in the activations' type. For convolutions whose rule is these two.
   virtual void pack_weights(at::ArrayRef<ConvState> convs, const StepValues& values) = 0;
   // From packed's gradients to those of weight and attention, and one step of SGD.
   virtual void update_convs(at::ArrayRef<ConvState> convs, const StepValues& values, const UpdateOptions& options) = 0;

@@ -74,7 +74,6 @@ class Planner {
       case Op::kConv:
         if (node.bias) return obstacle(node, "has a bias");
         if (node.groups != 1) return obstacle(node, "has groups");
-        if (node.is_sal() && node.method.taps != 1) return obstacle(node, "keeps more than one tap");
         if (node.out > kMostChannels) return obstacle(node, "has more than 2,048 outputs");
         if (!is_known_area(node.kernel.area())) return obstacle(node, "has an unusual kernel");
         add(Step::Kind::kConv, node);

@@ -42,7 +42,7 @@ class ReferenceOps : public Ops {
     const torch::NoGradGuard no_grad;
     const double temperature = values.rates[1].item<double>();
     for (const ConvState& conv : convs) {
-      real_part(conv.packed, conv).copy_(masked_weight(conv.weight, conv.attention, conv.share, temperature));
+      conv.real_part(conv.packed).copy_(masked_weight(conv.weight, conv.attention, conv.share, temperature));
     }
   }
 
@@ -50,7 +50,7 @@ class ReferenceOps : public Ops {
     const torch::AutoGradMode with_grad(true);  // also where backward() calls it
     const double rate = values.rates[0].item<double>(), temperature = values.rates[1].item<double>();
     for (const ConvState& conv : convs) {
-      const auto grad = real_part(conv.grad, conv).to(torch::kFloat32);
+      const auto grad = conv.real_part(conv.grad).to(torch::kFloat32);
       std::vector<torch::Tensor> inputs = {conv.weight.detach().requires_grad_()};
       if (conv.attention.defined()) inputs.push_back(conv.attention.detach().requires_grad_());
       const auto masked =
@@ -208,10 +208,6 @@ class ReferenceOps : public Ops {
     image = part(1, square.top);
     image = part(2, square.left);
     image.zero_();
-  }
-
-  static torch::Tensor real_part(const torch::Tensor& packed, const ConvState& conv) {
-    return packed.narrow(0, 0, conv.outputs()).narrow(1, 0, conv.inputs());
   }
 };
 

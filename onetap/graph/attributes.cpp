@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/text.h"
+#include "onetap/graph/method_table.h"
 #include "onetap/graph/op.h"
 
 #include <algorithm>
@@ -14,75 +15,72 @@ struct Key {
   Attribute attribute;
 };
 
-constexpr Key kKeys[] = {
-    {"out", Attribute::kOut},     {"kernel", Attribute::kKernel},     {"stride", Attribute::kStride},
-    {"pad", Attribute::kPadding}, {"dilation", Attribute::kDilation}, {"groups", Attribute::kGroups},
-    {"bias", Attribute::kBias},   {"method", Attribute::kMethod},     {"taps", Attribute::kTaps},
-    {"share", Attribute::kTaps},  {"init", Attribute::kMethod}};
+constexpr Key kKeys[] = {{"out", Attribute::kOut},           {"kernel", Attribute::kKernel},
+                         {"stride", Attribute::kStride},     {"pad", Attribute::kPadding},
+                         {"dilation", Attribute::kDilation}, {"groups", Attribute::kGroups},
+                         {"bias", Attribute::kBias},         {"method", Attribute::kMethod}};
 
 std::string extent_text(Extent2 extent) {
   return extent.h == extent.w ? fmt::format("{}", extent.h) : fmt::format("{}x{}", extent.h, extent.w);
 }
 
-// One of two words.
-bool choose(std::string_view key, std::string_view value, std::string_view no, std::string_view yes) {
-  if (value != no && value != yes) fail_usage("expected {0}={1} or {0}={2}, got '{3}'", key, no, yes, value);
-  return value == yes;
+// Spelled 0 or 1.
+bool choose_bit(std::string_view key, std::string_view value) {
+  if (value != "0" && value != "1") fail_usage("expected {}, got '{}'", spelled_choices(key, {"0", "1"}), value);
+  return value == "1";
 }
 
-const Key& find_key(const OpInfo& info, std::string_view key) {
+Method choose_method(std::string_view key, std::string_view value) {
+  if (find_method(value) == nullptr) fail_usage("expected {}, got '{}'", spelled_choices(key, method_names()), value);
+  return Method(value);
+}
+
+const Key* find_key(const OpInfo& info, std::string_view key) {
+  for (const Key& candidate : kKeys) {
+    if (info.has(candidate.attribute) && key == candidate.name) return &candidate;
+  }
+  return nullptr;
+}
+
+// Keys of methods that a node of this op may have.
+std::vector<const MethodKey*> keys_of_methods(const OpInfo& info, const Node& node) {
+  if (info.has(Attribute::kMethod)) return method_keys();
+  std::vector<const MethodKey*> keys;
+  for (const MethodKey& key : node.method.info().keys) keys.push_back(&key);
+  return keys;
+}
+
+[[noreturn]] void unknown_key(const OpInfo& info, const Node& node, std::string_view key) {
   std::vector<std::string> valid;
   for (const Key& candidate : kKeys) {
-    if (!info.has(candidate.attribute)) continue;
-    if (key == candidate.name) return candidate;
-    valid.emplace_back(candidate.name);
+    if (info.has(candidate.attribute)) valid.emplace_back(candidate.name);
   }
+  for (const MethodKey* candidate : keys_of_methods(info, node)) valid.push_back(candidate->name);
   fail_usage("{} has no '{}'{}", info.name, key, did_you_mean(key, valid));
 }
 
-}  // namespace
-
-int64_t attribute_number(std::string_view key, std::string_view text) {
-  const auto value = parse_int(text);
-  if (!value || *value < 0 || *value > (int64_t{1} << 40)) {
-    fail_usage("expected a whole number for {}, got '{}'", key, text);
-  }
-  return *value;
-}
-
-Extent2 attribute_extent(std::string_view key, std::string_view text) {
-  const auto sides = split(text, 'x');
-  if (sides.size() > 2) fail_usage("expected N or NxM for {}, got '{}'", key, text);
-  return {attribute_number(key, sides.front()), attribute_number(key, sides.back())};
-}
-
-std::vector<std::pair<std::string, std::string>> attribute_texts(const Node& node) {
+void set_method_key(Node& node, std::string_view key, std::string_view text) {
   const OpInfo& info = op_info(node.op);
-  const Node plain = default_node(node.op);
-  std::vector<std::pair<std::string, std::string>> texts;
-  const auto extent = [&](const char* key, Attribute attribute, Extent2 value, Extent2 usual) {
-    if (info.has(attribute) && value != usual) texts.emplace_back(key, extent_text(value));
-  };
-  if (info.has(Attribute::kOut)) texts.emplace_back("out", std::to_string(node.out));
-  extent("kernel", Attribute::kKernel, node.kernel, plain.kernel);
-  extent("stride", Attribute::kStride, node.stride, plain.stride);
-  extent("pad", Attribute::kPadding, node.padding, plain.padding);
-  extent("dilation", Attribute::kDilation, node.dilation, plain.dilation);
-  if (info.has(Attribute::kGroups) && node.groups != 1) texts.emplace_back("groups", std::to_string(node.groups));
-  if (info.has(Attribute::kBias) && node.bias != plain.bias) texts.emplace_back("bias", node.bias ? "1" : "0");
-  if (node.is_sal()) texts.emplace_back("method", "sal");
-  if (node.is_pruned()) {
-    texts.emplace_back("taps", std::to_string(node.method.taps));
-    texts.emplace_back("share", std::to_string(node.method.share));
+  if (const MethodKey* own = node.method.info().find_key(key)) {
+    node.method.set(key, parse_method_value(*own, text));
+    return;
   }
-  if (node.is_sal() && node.method.init != TapInit::kUniform) {
-    texts.emplace_back("init", "centre");
+  const auto keys = keys_of_methods(info, node);
+  const auto other = std::find_if(keys.begin(), keys.end(), [&](const MethodKey* k) { return k->name == key; });
+  if (other == keys.end()) unknown_key(info, node, key);
+  // A key of another method may be there to say its default; any other value would be read and lost.
+  if (parse_method_value(**other, text) == (*other)->usual) return;
+  std::vector<std::string> having;
+  for (const MethodInfo& row : method_table()) {
+    if (row.find_key(key) != nullptr) having.push_back(row.name);
   }
-  return texts;
+  fail_usage("{} needs {}", key, spelled_choices("method", having));
 }
 
 void set_attribute(Node& node, std::string_view key, std::string_view value) {
-  switch (find_key(op_info(node.op), key).attribute) {
+  const Key* found = find_key(op_info(node.op), key);
+  if (found == nullptr) return set_method_key(node, key, value);
+  switch (found->attribute) {
     case Attribute::kOut:
       node.out = attribute_number(key, value);
       break;
@@ -102,24 +100,68 @@ void set_attribute(Node& node, std::string_view key, std::string_view value) {
       node.groups = attribute_number(key, value);
       break;
     case Attribute::kBias:
-      node.bias = choose(key, value, "0", "1");
+      node.bias = choose_bit(key, value);
       break;
+    case Attribute::kMethod:  // is set
     case Attribute::kTaps:
-      (key == "taps" ? node.method.taps : node.method.share) = attribute_number(key, value);
-      break;
-    case Attribute::kMethod:
-      if (key == "init") {
-        node.method.init = choose(key, value, "uniform", "centre") ? TapInit::kCentre : TapInit::kUniform;
-      } else {
-        node.method.kind = choose(key, value, "conv", "sal") ? Method::Kind::kSal : Method::Kind::kConv;
-      }
       break;
   }
 }
 
-void check_attributes(const Node& node) {
-  // Without method=sal the other keys would be read and lost.
-  if (!node.is_pruned() && node.method != Method{}) fail_usage("taps, share and init need method=sal");
+}  // namespace
+
+int64_t attribute_number(std::string_view key, std::string_view text) {
+  const auto value = parse_int(text);
+  if (!value || *value < 0 || *value > (int64_t{1} << 40)) {
+    fail_usage("expected a whole number for {}, got '{}'", key, text);
+  }
+  return *value;
+}
+
+std::string spelled_choices(std::string_view key, const std::vector<std::string>& words) {
+  std::vector<std::string> spelled;
+  for (const std::string& word : words) spelled.push_back(fmt::format("{}={}", key, word));
+  return join(spelled, " or ");
+}
+
+Extent2 attribute_extent(std::string_view key, std::string_view text) {
+  const auto sides = split(text, 'x');
+  if (sides.size() > 2) fail_usage("expected N or NxM for {}, got '{}'", key, text);
+  return {attribute_number(key, sides.front()), attribute_number(key, sides.back())};
+}
+
+AttributeTexts attribute_texts(const Node& node) {
+  const OpInfo& info = op_info(node.op);
+  const Node plain = default_node(node.op);
+  AttributeTexts texts;
+  const auto extent = [&](const char* key, Attribute attribute, Extent2 value, Extent2 usual) {
+    if (info.has(attribute) && value != usual) texts.emplace_back(key, extent_text(value));
+  };
+  if (info.has(Attribute::kOut)) texts.emplace_back("out", std::to_string(node.out));
+  extent("kernel", Attribute::kKernel, node.kernel, plain.kernel);
+  extent("stride", Attribute::kStride, node.stride, plain.stride);
+  extent("pad", Attribute::kPadding, node.padding, plain.padding);
+  extent("dilation", Attribute::kDilation, node.dilation, plain.dilation);
+  if (info.has(Attribute::kGroups) && node.groups != 1) texts.emplace_back("groups", std::to_string(node.groups));
+  if (info.has(Attribute::kBias) && node.bias != plain.bias) texts.emplace_back("bias", node.bias ? "1" : "0");
+  const bool has_method = info.has(Attribute::kMethod), has_taps = info.has(Attribute::kTaps);
+  if (has_method && !node.method.is_dense()) texts.emplace_back("method", node.method.name());
+  if (!has_method && !has_taps) return texts;
+  for (const MethodKey& key : node.method.info().keys) {
+    const MethodValue& value = node.method.value(key.name);
+    if (key.is_shown || value != key.usual) texts.emplace_back(key.name, method_value_text(value));
+  }
+  return texts;
+}
+
+void set_attributes(Node& node, const AttributeTexts& texts) {
+  const OpInfo& info = op_info(node.op);
+  // The method comes first: it says which other keys there are.
+  for (const auto& [key, value] : texts) {
+    const Key* found = find_key(info, key);
+    if (found != nullptr && found->attribute == Attribute::kMethod) node.method = choose_method(key, value);
+  }
+  for (const auto& [key, value] : texts) set_attribute(node, key, value);
 }
 
 }  // namespace onetap

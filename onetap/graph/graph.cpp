@@ -1,6 +1,7 @@
 #include "onetap/graph/graph.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/graph/method_table.h"
 #include "onetap/graph/op.h"
 
 #include <fmt/ranges.h>
@@ -37,6 +38,10 @@ bool Node::operator==(const Node& other) const {
   return name == other.name && op == other.op && inputs == other.inputs && out == other.out && kernel == other.kernel &&
          stride == other.stride && padding == other.padding && dilation == other.dilation && groups == other.groups &&
          bias == other.bias && method == other.method && shape == other.shape;
+}
+
+bool Node::is_pruned() const {
+  return (op == Op::kConv || op == Op::kTapConv) && method.info().keep != nullptr;
 }
 
 Graph::Graph(std::string name) : name_(std::move(name)) {
@@ -108,7 +113,7 @@ void Graph::set_method(std::string_view name, const Method& method) {
   const Node& old = node(name);
   if (old.op != Op::kConv) fail_usage("[graph] {}: only a conv has a training method", name);
   Node changed = old;
-  changed.method = method.kind == Method::Kind::kConv ? Method{} : method;
+  changed.method = method;
   infer_shape(changed, {source(old).shape});
   nodes_[index_.at(changed.name)] = std::move(changed);
 }
@@ -126,11 +131,6 @@ int64_t element_count(const Shape& shape) {
   int64_t product = 1;
   for (const int64_t extent : shape) product *= extent;
   return product;
-}
-
-bool has_sal_layers(const Graph& graph) {
-  const auto& nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.is_sal(); });
 }
 
 int64_t in_channels(const Graph& graph, const Node& node) {

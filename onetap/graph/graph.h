@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 namespace onetap {
@@ -44,22 +45,38 @@ enum class Op {
   kAffine,   // scale and shift per channel: a batch norm that no convolution could take in
 };
 
-// How the logits of a Shift Attention Layer start: the paper's default and its ablation.
-enum class TapInit { kUniform, kCentre };
+struct MethodInfo;  // a row of the table of methods: method_table.h
 
-// How a conv node is trained and what it becomes. Architecture and method are independent.
-struct Method {
-  enum class Kind { kConv, kSal };
+// What a key of a method may hold.
+using MethodValue = std::variant<int64_t, double, std::string>;
 
-  Kind kind = Kind::kConv;
-  int64_t taps = 1;   // weights kept per kernel slice
-  int64_t share = 1;  // consecutive outputs that share one set of positions per input
-  TapInit init = TapInit::kUniform;
+// How a conv node is trained and what it becomes: a row of the table of methods and the values of its keys.
+// Architecture and method are independent. A tapconv has one too: the row of what is frozen, with its taps and share.
+class Method {
+ public:
+  Method();                                // conv: every weight, trained as it is
+  explicit Method(std::string_view name);  // its keys at their defaults; kUsage if there is no such method
+  explicit Method(const MethodInfo& info);
 
-  bool operator==(const Method& other) const {
-    return kind == other.kind && taps == other.taps && share == other.share && init == other.init;
-  }
+  const MethodInfo& info() const { return *info_; }
+  const std::string& name() const;
+  bool is_dense() const;  // conv
+
+  // The value of a key that the method has, of its own type.
+  int64_t number(std::string_view key) const;
+  double real(std::string_view key) const;
+  const std::string& word(std::string_view key) const;
+  const MethodValue& value(std::string_view key) const;
+  Method& set(std::string_view key, MethodValue value);
+
+  bool operator==(const Method& other) const { return info_ == other.info_ && values_ == other.values_; }
   bool operator!=(const Method& other) const { return !(*this == other); }
+
+ private:
+  size_t index(std::string_view key) const;
+
+  const MethodInfo* info_;           // rows stay where they are
+  std::vector<MethodValue> values_;  // of the row's keys, in their order
 };
 
 // One node. Which attributes an op has, and their defaults, is said once, in op.h.
@@ -79,9 +96,8 @@ struct Node {
 
   Shape shape;  // of the output; given for an input node, inferred for the others
 
-  bool is_sal() const { return op == Op::kConv && method.kind == Method::Kind::kSal; }
-  // Keeps `method.taps` weights per kernel slice, now or once it is frozen.
-  bool is_pruned() const { return is_sal() || op == Op::kTapConv; }
+  // Keeps some positions of every kernel slice, now or once it is frozen: it has a TapLayout.
+  bool is_pruned() const;
   bool operator==(const Node& other) const;
 };
 
@@ -106,7 +122,7 @@ class Graph {
   // The node's only (first) input.
   const Node& source(const Node& node) const { return this->node(node.inputs.at(0)); }
 
-  // Gives conv node `name` another training method; checks taps, share and kernel.
+  // Gives conv node `name` another training method; checks that the node can have it.
   void set_method(std::string_view name, const Method& method);
 
   // Throws unless there is exactly one input and the result has `classes` values; 0 checks any vector.
@@ -126,9 +142,6 @@ class Graph {
 
 // Values in a tensor of this shape.
 int64_t element_count(const Shape& shape);
-
-// Whether any convolution is a Shift Attention Layer.
-bool has_sal_layers(const Graph& graph);
 
 // Number of input channels a conv or linear node sees.
 int64_t in_channels(const Graph& graph, const Node& node);

@@ -26,7 +26,7 @@ Json attribute_value(const std::string& key, const std::string& text) {
   return number ? Json(*number) : Json(text);
 }
 
-// The spelling that set_attribute takes.
+// The spelling that set_attributes takes.
 std::string attribute_text(const std::string& key, const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_unsigned()) return std::to_string(value.get<uint64_t>());
@@ -42,6 +42,7 @@ Node parse_node(const nlohmann::json& object) {
   if (info == nullptr) fail_usage("unknown op '{}'", spelled);
   Node node = default_node(info->op);
   object.at("name").get_to(node.name);
+  AttributeTexts attributes;
   for (const auto& [key, value] : object.items()) {
     if (key == "name" || key == "op") continue;
     if (key == "inputs") {
@@ -49,10 +50,10 @@ Node parse_node(const nlohmann::json& object) {
     } else if (key == "shape" && node.op == Op::kInput) {
       node.shape = whole_numbers(object, "shape");
     } else {
-      set_attribute(node, key, attribute_text(key, value));
+      attributes.emplace_back(key, attribute_text(key, value));
     }
   }
-  check_attributes(node);
+  set_attributes(node, attributes);
   return node;
 }
 

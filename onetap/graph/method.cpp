@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/text.h"
+#include "onetap/graph/method_table.h"
 
 #include <algorithm>
 #include <set>
@@ -57,11 +58,14 @@ std::vector<std::string> prunable_convs(const Graph& graph) {
 }
 
 void apply_method(Graph& graph, const Method& method, const std::string& patterns) {
-  if (method.kind == Method::Kind::kSal && method.taps < 1) {
-    fail_usage("[graph] expected taps of at least 1, got {}", method.taps);
+  for (const MethodKey& key : method.info().keys) {
+    const int64_t* value = std::get_if<int64_t>(&method.value(key.name));
+    if (value != nullptr && static_cast<double>(*value) < key.low) {
+      fail_usage("[graph] expected {} of at least {}, got {}", key.name, key.low, *value);
+    }
   }
   const std::vector<std::string> chosen = select(graph, patterns);
-  if (method.kind != Method::Kind::kConv && chosen.empty()) {
+  if (!method.is_dense() && chosen.empty()) {
     fail_usage("[graph] {} has no k x k convolution to give a method to", graph.name());
   }
   std::vector<std::string> convs;
@@ -74,16 +78,33 @@ void apply_method(Graph& graph, const Method& method, const std::string& pattern
   }
 }
 
+bool has_methods(const Graph& graph) {
+  const auto& nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const Node& node) { return node.op == Op::kConv && !node.method.is_dense(); });
+}
+
+bool has_soft_form(const Graph& graph) {
+  const auto& nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const Node& node) { return node.op == Op::kConv && node.method.info().has_soft_form; });
+}
+
 std::string method_text(const Node& node) {
   if (node.op != Op::kConv && node.op != Op::kTapConv) return "";
-  if (!node.is_pruned()) return "dense";
-  return fmt::format("{} taps={} share={}", node.is_sal() ? "sal" : "frozen", node.method.taps, node.method.share);
+  if (node.method.is_dense()) return "dense";
+  std::string text = node.method.name();
+  for (const MethodKey& key : node.method.info().keys) {
+    if (key.is_shown) text += fmt::format(" {}={}", key.name, method_value_text(node.method.value(key.name)));
+  }
+  return text;
 }
 
 std::string method_summary(const Graph& graph) {
   std::set<std::string> kinds;
   for (const Node& node : graph.nodes()) {
-    if (node.is_pruned()) kinds.insert(method_text(node));
+    const bool is_conv = node.op == Op::kConv || node.op == Op::kTapConv;
+    if (is_conv && !node.method.is_dense()) kinds.insert(method_text(node));
   }
   return kinds.empty() ? "dense" : join({kinds.begin(), kinds.end()}, "; ");
 }

@@ -15,6 +15,12 @@ std::vector<std::string> prunable_convs(const Graph& graph);
 // excludes, "" is the default choice. Every other conv becomes `conv`. kUsage if a pattern matches nothing.
 void apply_method(Graph& graph, const Method& method, const std::string& patterns);
 
+// Whether any convolution has a method of its own, other than `conv`.
+bool has_methods(const Graph& graph);
+
+// Whether any convolution is trained in another form than it is frozen in.
+bool has_soft_form(const Graph& graph);
+
 // How a convolution is trained or was pruned: "dense", "sal taps=1 share=1"; "" for every other op.
 std::string method_text(const Node& node);
 

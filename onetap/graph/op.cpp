@@ -1,6 +1,7 @@
 #include "onetap/graph/op.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/graph/method_table.h"
 
 #include <algorithm>
 
@@ -56,19 +57,46 @@ Shape windows(const Node& node, const Shape& in, int64_t channels) {
           window_count(node, "columns", in[2], node.kernel.w, node.stride.w, node.padding.w, node.dilation.w)};
 }
 
+// What the row of the table asks of a node; `keys` are checked one by one.
+void check_method_key(const Node& node, const MethodKey& key) {
+  if (key.is_word()) return;
+  if (const double* real = std::get_if<double>(&node.method.value(key.name))) {
+    if (!(*real >= key.low && *real <= key.high)) {
+      fail_usage("[graph] {}: expected {} in {}..{}, got {}", node.name, key.name, key.low, key.high, *real);
+    }
+    return;
+  }
+  const int64_t value = node.method.number(key.name);
+  const auto low = static_cast<int64_t>(key.low);
+  switch (key.limit) {
+    case MethodKey::Limit::kPositions:
+      if (value < low || value > node.kernel.area()) {
+        fail_usage("[graph] {}: expected {} in {}..{} for a {}x{} kernel, got {}", node.name, key.name, low,
+                   node.kernel.area(), node.kernel.h, node.kernel.w, value);
+      }
+      break;
+    case MethodKey::Limit::kOutputs:
+      if (value < low || value > node.out) {
+        fail_usage("[graph] {}: expected {} in {}..{} (its output channels), got {}", node.name, key.name, low,
+                   node.out, value);
+      }
+      break;
+    case MethodKey::Limit::kNone:
+      check_range(node, key.name.c_str(), value, low, static_cast<int64_t>(key.high));
+  }
+}
+
 void check_method(const Node& node) {
-  const Method& method = node.method;
-  if (!node.is_pruned()) return;
-  const int64_t positions = node.kernel.area();
-  if (positions < 2) {
+  const MethodInfo& method = node.method.info();
+  if (method.op != node.op) {
+    fail_usage("[graph] {}: a {} cannot have the method '{}'", node.name, op_info(node.op).name, method.name);
+  }
+  if (method.needs_positions && node.kernel.area() < 2) {
     fail_usage("[graph] {}: one tap of a slice needs a kernel with more than one position, got 1x1", node.name);
   }
-  if (method.taps < 1 || method.taps > positions) {
-    fail_usage("[graph] {}: expected taps in 1..{} for a {}x{} kernel, got {}", node.name, positions, node.kernel.h,
-               node.kernel.w, method.taps);
-  }
-  if (method.share < 1 || method.share > node.out) {
-    fail_usage("[graph] {}: expected share in 1..{} (its output channels), got {}", node.name, node.out, method.share);
+  for (const MethodKey& key : method.keys) check_method_key(node, key);
+  if (!method.may_have_bias && node.bias) {
+    fail_usage("[graph] {}: expected no bias with method={}, got bias=1", node.name, method.name);
   }
 }
 
@@ -196,7 +224,7 @@ const std::vector<OpInfo>& op_table() {
        "conv",
        1,
        1,
-       {A::kOut, A::kKernel, A::kStride, A::kPadding, A::kDilation, A::kGroups, A::kBias, A::kMethod, A::kTaps},
+       {A::kOut, A::kKernel, A::kStride, A::kPadding, A::kDilation, A::kGroups, A::kBias, A::kMethod},
        "2-d convolution"},
       {Op::kBatchNorm, "bn", 1, 1, {}, "batch normalisation"},
       {Op::kRelu, "relu", 1, 1, {}, "max(x, 0)"},
@@ -242,6 +270,7 @@ Node default_node(Op op) {
   Node node;
   node.op = op;
   node.bias = op == Op::kLinear;
+  if (op == Op::kTapConv) node.method = frozen_taps(1, 1);
   return node;
 }
 

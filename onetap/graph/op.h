@@ -7,6 +7,7 @@
 
 namespace onetap {
 
+// kMethod stands for `method` and the keys of the method, kTaps for those of a frozen layer.
 enum class Attribute { kOut, kKernel, kStride, kPadding, kDilation, kGroups, kBias, kTaps, kMethod };
 
 struct OpInfo {

@@ -1,5 +1,7 @@
 #include "onetap/graph/tap_layout.h"
 
+#include "onetap/graph/method_table.h"
+
 namespace onetap {
 
 TapLayout tap_layout(const Graph& graph, const Node& node) {
@@ -7,8 +9,7 @@ TapLayout tap_layout(const Graph& graph, const Node& node) {
   layout.outputs = node.out;
   layout.inputs = in_channels(graph, node) / node.groups;
   layout.positions = node.kernel.area();
-  layout.taps = node.method.taps;
-  layout.share_outputs = node.method.share;
+  if (const auto keep = node.method.info().keep; keep != nullptr) keep(node.method, layout);
   return layout;
 }
 

@@ -76,7 +76,6 @@ class Parser {
     node.name = std::string(parts[0]);
     try {
       read_words(node, parts);
-      check_attributes(node);
       graph_.add(std::move(node));
     } catch (const Error& problem) {
       error(problem.what());
@@ -85,14 +84,15 @@ class Parser {
 
   // Inputs and attributes: everything behind the op.
   void read_words(Node& node, const std::vector<std::string_view>& parts) const {
-    std::vector<std::string_view> seen;
+    AttributeTexts attributes;
     for (size_t i = 3; i < parts.size(); ++i) {
       const size_t equals = parts[i].find('=');
       if (equals != std::string_view::npos) {
         const std::string_view key = parts[i].substr(0, equals);
-        if (std::find(seen.begin(), seen.end(), key) != seen.end()) fail_usage("'{}' is given twice", key);
-        seen.push_back(key);
-        set_attribute(node, key, parts[i].substr(equals + 1));
+        const bool again =
+            std::any_of(attributes.begin(), attributes.end(), [&](const auto& given) { return given.first == key; });
+        if (again) fail_usage("'{}' is given twice", key);
+        attributes.emplace_back(key, parts[i].substr(equals + 1));
       } else if (node.op != Op::kInput) {
         node.inputs.emplace_back(parts[i]);
       } else {
@@ -100,6 +100,7 @@ class Parser {
         node.shape = shape(parts[i]);
       }
     }
+    set_attributes(node, attributes);
   }
 
   Graph graph_;

@@ -1,27 +1,46 @@
 #include "onetap/nn/attention.h"
 
+#include "onetap/nn/attention_constants.h"
+
 namespace onetap::nn {
 namespace {
 
-constexpr double kLeastVariance = 1e-12;
+// Logits less their slice's maximum, and the sd of the slice's logits, in a unit that both have in common: N less its
+// maximum is the one over the other.
+struct Differences {
+  torch::Tensor below, sd;
+};
 
-// exp(-60) = 9e-27 vanishes beside 1 in float. Without this bound, P of the losing positions runs through the
-// denormal numbers as T falls, and a CPU convolves those several times slower.
-constexpr double kDeepest = -60.0;
+Differences differences(const torch::Tensor& logits) {
+  // Neither sd nor softmax sees the shift, so the maximum is a constant for the gradient. The difference of near
+  // numbers is exact: what is left is as precise as the logits are.
+  const auto below = logits - logits.detach().amax(-1, /*keepdim=*/true);
+  // In units of a power of two near the largest difference, squares neither vanish nor overflow; N does not see the
+  // unit, so it is a constant, too. Dividing by it rounds nothing.
+  const auto range = -below.detach().amin(-1, /*keepdim=*/true);
+  const auto flat = range == 0;
+  const auto unit = (range / std::get<0>(torch::frexp(range))).masked_fill(flat, 1.0);
+  const auto scaled = below / unit;
+  const auto variance = scaled.var(/*dim=*/at::IntArrayRef{-1}, /*unbiased=*/true, /*keepdim=*/true);
+  // The square root of the replaced values has a finite slope, so no NaN enters the gradient of masked_fill().
+  return {scaled, variance.masked_fill(flat, 1.0).sqrt()};
+}
 
 }  // namespace
 
-torch::Tensor normalised_logits(const torch::Tensor& logits) {
-  const auto variance = logits.var(/*dim=*/at::IntArrayRef{-1}, /*unbiased=*/true, /*keepdim=*/true);
-  // The square root of the replaced values has a finite slope, so no NaN enters the gradient of where().
-  const auto flat = variance < kLeastVariance;
-  return logits / variance.masked_fill(flat, 1.0).sqrt();
+torch::Tensor logits_below_best(const torch::Tensor& logits) {
+  const auto [below, sd] = differences(logits);
+  return below / sd;
 }
 
 torch::Tensor soft_attention(const torch::Tensor& logits, double temperature) {
-  const auto scaled = normalised_logits(logits) / temperature;
-  const auto below_best = scaled - scaled.detach().amax(-1, /*keepdim=*/true);  // softmax does not see the shift
-  const auto each = torch::softmax(below_best.clamp_min(kDeepest), -1);
+  return soft_attention(logits, torch::scalar_tensor(temperature, torch::kFloat64));
+}
+
+torch::Tensor soft_attention(const torch::Tensor& logits, const torch::Tensor& temperature) {
+  const auto [below, sd] = differences(logits);
+  const auto exponent = below / (sd * temperature);
+  const auto each = torch::softmax(exponent.clamp_min(kDeepestExponent), -1);
   if (each.size(0) == 1) return each.squeeze(0);
   torch::Tensor most = each[0];
   for (int64_t tap = 1; tap < each.size(0); ++tap) most = torch::maximum(most, each[tap]);
@@ -33,10 +52,7 @@ torch::Tensor hard_positions(const torch::Tensor& logits) {
   const int64_t taps = logits.size(0);
   // With one tap the order of N is the order of A, without the rounding of a division.
   auto score = logits;
-  if (taps > 1) {
-    const auto n = normalised_logits(logits);
-    score = n - n.amax(-1, /*keepdim=*/true);
-  }
+  if (taps > 1) score = logits_below_best(logits);
   const auto best = sorted_positions(score.amax(0)).narrow(-1, 0, taps);
   return std::get<0>(best.sort(-1));
 }
@@ -53,7 +69,10 @@ torch::Tensor rounded_mask(const torch::Tensor& logits, double temperature) {
 
 torch::Tensor expand_groups(const torch::Tensor& grouped, int64_t share, int64_t out) {
   if (share == 1) return grouped;
-  return grouped.repeat_interleave(share, 0).narrow(0, 0, out);
+  // repeat_interleave() would ask the device for its number of rows.
+  std::vector<int64_t> sizes = grouped.sizes().vec();
+  sizes.insert(sizes.begin() + 1, share);
+  return grouped.unsqueeze(1).expand(sizes).flatten(0, 1).narrow(0, 0, out);
 }
 
 }  // namespace onetap::nn

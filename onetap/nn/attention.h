@@ -8,12 +8,14 @@
 
 namespace onetap::nn {
 
-// N = A / sd(A over the S positions), unbiased, no mean removed, gradient through the sd.
-// A slice whose logits are all equal has no sd: it is left as it is, which makes its P uniform and its gradient
-// finite.
-torch::Tensor normalised_logits(const torch::Tensor& logits);
+// N less its maximum over the slice, where N = A / sd(A over the S positions), unbiased, gradient through the sd. At
+// most 0, and the same for A at any scale, down to denormal numbers. A slice whose logits are all equal has no sd: it
+// gives zeros, which makes its P uniform and its gradient finite. NaN among the logits makes the slice NaN.
+torch::Tensor logits_below_best(const torch::Tensor& logits);
 
-// P = softmax(N / T), the elementwise maximum over taps.
+// P = softmax(N / T), the elementwise maximum over taps. The temperature as a tensor of one number, on the logits'
+// device, is read there: nothing waits for the device, so a CUDA graph may hold it.
+torch::Tensor soft_attention(const torch::Tensor& logits, const torch::Tensor& temperature);
 torch::Tensor soft_attention(const torch::Tensor& logits, double temperature);
 
 // The hard max: `taps` ones per slice. With one tap, the position of the largest logit. With several, each

@@ -1,7 +1,9 @@
 #include "onetap/nn/graph_module.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/graph/method_table.h"
 #include "onetap/graph/op.h"
+#include "onetap/graph/uses.h"
 
 #include <functional>
 #include <unordered_map>
@@ -20,15 +22,6 @@ constexpr int64_t kMaxParameters = int64_t{1} << 33;
 
 at::IntArrayRef pair(const Extent2& extent) {
   return at::IntArrayRef(&extent.h, 2);
-}
-
-template <typename Options>
-Options& with_window(Options& options, const Node& node) {
-  const auto both = [](const Extent2& e) { return torch::ExpandingArray<2>({e.h, e.w}); };
-  return options.stride(both(node.stride))
-      .padding(both(node.padding))
-      .dilation(both(node.dilation))
-      .groups(node.groups);
 }
 
 torch::Tensor subsample(const torch::Tensor& x, const Node& node) {
@@ -105,17 +98,14 @@ Layer GraphModuleImpl::place(const std::string& name, Layer layer) {
 
 void GraphModuleImpl::add_conv(const Node& node, Step& step, WeightInit init) {
   const int64_t in = in_channels(graph_, node);
-  const torch::ExpandingArray<2> kernel({node.kernel.h, node.kernel.w});
   torch::Tensor weight;
-  if (node.is_sal()) {
-    ShiftAttentionConvOptions<2> options(in, node.out, kernel);
-    with_window(options, node).taps(node.method.taps).share(node.method.share).init(node.method.init);
-    if (node.bias) fail_usage("[nn] {}: a Shift Attention Layer has no bias", node.name);
-    auto conv = place(node.name, ShiftAttentionConv2d(options));
-    sal_layers_.push_back({node.name, conv.ptr()});
+  if (!node.method.is_dense()) {
+    auto conv = place(node.name, make_trained_conv(node, in));
+    trained_layers_.push_back({node.name, conv});
     weight = conv->weight;
-    step.run = [conv](const Values& values) mutable { return conv->forward(values[0]); };
+    step.run = [conv](const Values& values) { return conv->forward(values[0]); };
   } else {
+    const torch::ExpandingArray<2> kernel({node.kernel.h, node.kernel.w});
     torch::nn::Conv2dOptions options(in, node.out, kernel);
     options.stride({node.stride.h, node.stride.w})
         .padding(torch::ExpandingArray<2>({node.padding.h, node.padding.w}))
@@ -177,13 +167,9 @@ void GraphModuleImpl::build(WeightInit init) {
   output_ = index.at(graph_.output());
 
   // A value is dropped after its last use: in evaluation the memory is that of the live ones alone.
-  std::vector<bool> needed_later(steps_.size(), false);
-  needed_later[output_] = true;
-  for (size_t i = steps_.size(); i-- > 0;) {
-    for (const size_t input : steps_[i].inputs) {
-      if (!needed_later[input]) steps_[i].last_uses.push_back(input);
-      needed_later[input] = true;
-    }
+  const Uses uses(graph_);
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    for (const Node* done : uses.ending_at(i)) steps_[i].last_uses.push_back(uses.index_of(done->name));
   }
 }
 
@@ -205,12 +191,20 @@ torch::Tensor GraphModuleImpl::forward(const torch::Tensor& x) {
   return values[output_];
 }
 
+std::vector<GraphModuleImpl::TrainedLayer> GraphModuleImpl::soft_layers() const {
+  std::vector<TrainedLayer> soft;
+  for (const TrainedLayer& trained : trained_layers_) {
+    if (graph_.node(trained.name).method.info().has_soft_form) soft.push_back(trained);
+  }
+  return soft;
+}
+
 void GraphModuleImpl::set_temperature(double temperature) {
-  for (const SalLayer& sal : sal_layers_) sal.layer->set_temperature(temperature);
+  for (const TrainedLayer& trained : trained_layers_) trained.layer->set_temperature(temperature);
 }
 
 void GraphModuleImpl::set_mode(AttentionMode mode) {
-  for (const SalLayer& sal : sal_layers_) sal.layer->set_mode(mode);
+  for (const TrainedLayer& trained : trained_layers_) trained.layer->set_mode(mode);
 }
 
 }  // namespace onetap::nn

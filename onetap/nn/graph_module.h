@@ -2,8 +2,8 @@
 #pragma once
 
 #include "onetap/graph/graph.h"
-#include "onetap/nn/shift_attention_conv.h"
 #include "onetap/nn/torch.h"
+#include "onetap/nn/trained_conv.h"
 
 #include <functional>
 #include <string>
@@ -25,12 +25,14 @@ class GraphModuleImpl : public torch::nn::Module {
   // x: [N, C, H, W] to [N, classes].
   torch::Tensor forward(const torch::Tensor& x);
 
-  // Every Shift Attention Layer of the network, with its node's name, in order.
-  struct SalLayer {
+  // Every convolution with a method other than `conv`, with its node's name, in order.
+  struct TrainedLayer {
     std::string name;
-    std::shared_ptr<ShiftAttentionConvBase> layer;
+    std::shared_ptr<TrainedConv> layer;
   };
-  const std::vector<SalLayer>& sal_layers() const { return sal_layers_; }
+  const std::vector<TrainedLayer>& trained_layers() const { return trained_layers_; }
+  // Those that are trained in another form than they are frozen in.
+  std::vector<TrainedLayer> soft_layers() const;
   void set_temperature(double temperature);
   void set_mode(AttentionMode mode);
 
@@ -57,13 +59,13 @@ class GraphModuleImpl : public torch::nn::Module {
   Graph graph_;
   std::vector<Step> steps_;
   size_t output_ = 0;
-  std::vector<SalLayer> sal_layers_;
+  std::vector<TrainedLayer> trained_layers_;
   TrainingNorm training_norm_;
   Observer observer_;
 };
 TORCH_MODULE(GraphModule);
 
-// Sets the attention mode for a scope; layers go back to soft afterwards.
+// Sets the mode of layers for a scope; layers go back to soft afterwards.
 class ModeGuard {
  public:
   ModeGuard(GraphModule module, AttentionMode mode) : module_(std::move(module)) { module_->set_mode(mode); }

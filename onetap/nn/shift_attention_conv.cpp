@@ -65,31 +65,38 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& w, const Shi
 
 }  // namespace
 
-void ShiftAttentionConvBase::set_temperature(double temperature) {
-  if (!(temperature > 0)) {
-    fail_usage("[shift_attention_conv] expected a temperature above 0, got {}", temperature);
-  }
-  temperature_ = temperature;
-}
-
 torch::Tensor ShiftAttentionConvBase::logits() const {
   return taps_ == 1 ? attention.unsqueeze(0) : attention;
 }
 
-torch::Tensor ShiftAttentionConvBase::mask() const {
-  torch::Tensor grouped;
-  switch (mode_) {
-    case AttentionMode::kSoft:
-      grouped = soft_attention(logits(), temperature_);
-      break;
-    case AttentionMode::kHard:
-      grouped = hard_mask(logits());
-      break;
-    case AttentionMode::kRound:
-      grouped = rounded_mask(logits(), temperature_);
-      break;
-  }
+torch::Tensor ShiftAttentionConvBase::spread(const torch::Tensor& grouped) const {
   return expand_groups(grouped, share_, weight.size(0)).view(weight.sizes());
+}
+
+torch::Tensor ShiftAttentionConvBase::finished_mask(AttentionMode mode) const {
+  return spread(mode == AttentionMode::kRound ? rounded_mask(logits(), temperature()) : hard_mask(logits()));
+}
+
+torch::Tensor ShiftAttentionConvBase::mask() const {
+  return mode() == AttentionMode::kSoft ? spread(soft_attention(logits(), temperature())) : finished_mask(mode());
+}
+
+torch::Tensor ShiftAttentionConvBase::soft_weight(const torch::Tensor& temperature) const {
+  return weight * spread(soft_attention(logits(), temperature));
+}
+
+torch::Tensor ShiftAttentionConvBase::finished_weight(AttentionMode mode) const {
+  return weight * finished_mask(mode);
+}
+
+FrozenConv ShiftAttentionConvBase::freeze() const {
+  const auto positions = hard_positions(logits());
+  const auto of_outputs = expand_groups(positions, share_, weight.size(0));
+  return {weight.detach().flatten(2).gather(2, of_outputs), positions, {}};
+}
+
+std::optional<TapChoice> ShiftAttentionConvBase::describe() const {
+  return TapChoice{soft_attention(logits(), temperature()), hard_positions(logits())};
 }
 
 void ShiftAttentionConvBase::make_parameters(int64_t out, int64_t in_per_group, at::IntArrayRef kernel, TapInit init) {
@@ -136,6 +143,14 @@ void ShiftAttentionConvImpl<D>::pretty_print(std::ostream& stream) const {
   stream << "onetap::nn::ShiftAttentionConv" << D << "d(" << options.in_channels() << ", " << options.out_channels()
          << ", kernel_size=" << options.kernel_size() << ", stride=" << options.stride() << ", taps=" << taps_
          << ", share=" << share_ << ")";
+}
+
+std::shared_ptr<TrainedConv> make_shift_attention_conv(const Node& node, int64_t in_channels) {
+  const auto both = [](const Extent2& extent) { return torch::ExpandingArray<2>({extent.h, extent.w}); };
+  ShiftAttentionConvOptions<2> options(in_channels, node.out, both(node.kernel));
+  options.stride(both(node.stride)).padding(both(node.padding)).dilation(both(node.dilation)).groups(node.groups);
+  options.taps(node.method.number("taps")).share(node.method.number("share")).init(tap_init(node.method));
+  return std::make_shared<ShiftAttentionConv2dImpl>(options);
 }
 
 template class ShiftAttentionConvImpl<1>;

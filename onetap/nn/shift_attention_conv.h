@@ -7,18 +7,12 @@
 //   auto z = conv->forward(x);         // hard: `taps` weights per slice, the rest zero
 #pragma once
 
-#include "onetap/graph/graph.h"
-#include "onetap/nn/torch.h"
+#include "onetap/graph/sal.h"
+#include "onetap/nn/trained_conv.h"
 
 #include <optional>
 
 namespace onetap::nn {
-
-enum class AttentionMode {
-  kSoft,   // P = softmax(N / T)
-  kHard,   // ones at the best `taps` positions
-  kRound,  // ones where P > 0.5
-};
 
 // Options in the manner of torch::nn::ConvOptions: kernel, stride, dilation and padding take one number or D.
 template <size_t D>
@@ -39,20 +33,11 @@ struct ShiftAttentionConvOptions {
   TORCH_ARG(TapInit, init) = TapInit::kUniform;
 };
 
-// What every dimension has in common; lets a training loop set the temperature of layers it finds.
-class ShiftAttentionConvBase : public torch::nn::Module {
+// What every dimension has in common. Soft is P = softmax(N / T), hard are ones at the best `taps` positions.
+class ShiftAttentionConvBase : public TrainedConv {
  public:
-  // [out, in / groups, kernel...], trained together with the attention.
-  torch::Tensor weight;
   // [groups of outputs, in / groups, S]; with several taps [taps, groups of outputs, in / groups, S].
   torch::Tensor attention;
-
-  virtual torch::Tensor forward(const torch::Tensor& x) = 0;
-
-  double temperature() const { return temperature_; }
-  void set_temperature(double temperature);
-  AttentionMode mode() const { return mode_; }
-  void set_mode(AttentionMode mode) { mode_ = mode; }
 
   int64_t taps() const { return taps_; }
   int64_t share() const { return share_; }
@@ -62,7 +47,12 @@ class ShiftAttentionConvBase : public torch::nn::Module {
   // The mask of the present mode and temperature, shaped like `weight`.
   torch::Tensor mask() const;
   // weight * mask().
-  torch::Tensor masked_weight() const { return weight * mask(); }
+  torch::Tensor masked_weight() const { return effective_weight(); }
+
+  torch::Tensor soft_weight(const torch::Tensor& temperature) const override;
+  torch::Tensor finished_weight(AttentionMode mode) const override;
+  FrozenConv freeze() const override;
+  std::optional<TapChoice> describe() const override;
 
  protected:
   void make_parameters(int64_t out, int64_t in_per_group, at::IntArrayRef kernel, TapInit init);
@@ -72,8 +62,9 @@ class ShiftAttentionConvBase : public torch::nn::Module {
   int64_t share_ = 1;
 
  private:
-  double temperature_ = 1.0;
-  AttentionMode mode_ = AttentionMode::kSoft;
+  // [groups of outputs, in / groups, S] for every weight.
+  torch::Tensor spread(const torch::Tensor& grouped) const;
+  torch::Tensor finished_mask(AttentionMode mode) const;
 };
 
 template <size_t D>
@@ -96,5 +87,8 @@ using ShiftAttentionConv3dImpl = ShiftAttentionConvImpl<3>;
 TORCH_MODULE(ShiftAttentionConv1d);
 TORCH_MODULE(ShiftAttentionConv2d);
 TORCH_MODULE(ShiftAttentionConv3d);
+
+// The layer of a node whose method is `sal`.
+std::shared_ptr<TrainedConv> make_shift_attention_conv(const Node& node, int64_t in_channels);
 
 }  // namespace onetap::nn

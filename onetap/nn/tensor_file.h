@@ -31,7 +31,7 @@ void load_tensors(const SafetensorsFile& file, const NamedTensors& into, const s
 // Names in a file of weights that a module did not take, and parameters of the module that the file did not give.
 struct ImportReport {
   std::vector<std::string> unused;
-  std::vector<std::string> kept;  // attention logits and counters, which PyTorch models do not have
+  std::vector<std::string> kept;  // what methods add (attention logits) and counters: PyTorch models do not have them
 };
 
 // Copies weights from elsewhere into a module: any float type, a leading "module." (DataParallel) is passed over.

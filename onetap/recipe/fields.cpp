@@ -8,8 +8,6 @@
 namespace onetap {
 namespace {
 
-constexpr double kBig = 1e9;
-
 RecipeField text(const char* key, const char* group, const char* help, RecipeMember member,
                  std::vector<std::string> choices = {}) {
   return {key, group, help, member, 0, 0, std::move(choices), false};
@@ -28,13 +26,36 @@ RecipeField free_on_resume(RecipeField field) {
   return field;
 }
 
+const char* method_help() {
+  static const std::string help = [] {
+    std::vector<std::string> choices;
+    for (const MethodInfo& row : method_table()) choices.push_back(fmt::format("{} ({})", row.help, row.name));
+    return "train " + join(choices, " or ");
+  }();
+  return help.c_str();
+}
+
+// The keys of all methods, behind the field that chooses one.
+std::vector<RecipeField> with_method_keys(std::vector<RecipeField> fields) {
+  const auto at = std::find_if(fields.begin(), fields.end(),
+                               [](const RecipeField& field) { return std::string_view(field.key) == "method"; });
+  std::vector<RecipeField> brought;
+  for (const MethodKey* key : method_keys()) {
+    RecipeField field = {key->in_recipes().c_str(), at->group, key->help.c_str(), {}, key->low, key->high, key->words};
+    field.method_key = key;
+    brought.push_back(std::move(field));
+  }
+  fields.insert(at + 1, brought.begin(), brought.end());
+  return fields;
+}
+
 }  // namespace
 
 const std::vector<RecipeField>& recipe_fields() {
   constexpr const char *kNetwork = "Network", *kMethod = "Method", *kData = "Data", *kOptimiser = "Optimisation",
                        *kRun = "Run";
   using R = Recipe;
-  static const std::vector<RecipeField> fields = {
+  static const std::vector<RecipeField> fields = with_method_keys({
       text("arch", kNetwork, "architecture of the zoo ('onetap nets') or path to a network text file", &R::arch),
       number("width", kNetwork, "channels of the first stage (default: the architecture's own)", &R::width, 1, 65536),
       number("kernel", kNetwork, "kernel size of the k x k convolutions, 3 or 5 (default 3)", &R::kernel, 3, 5),
@@ -46,11 +67,7 @@ const std::vector<RecipeField>& recipe_fields() {
            &R::weight_init, {"default", "fan-out"}),
       text("init", kNetwork, "start from the weights in this .safetensors file (names as in torchvision)", &R::init),
 
-      text("method", kMethod, "train dense convolutions (conv) or Shift Attention Layers (sal)", &R::method,
-           {"conv", "sal"}),
-      number("taps", kMethod, "weights kept per kernel slice", &R::taps, 1, 4096),
-      number("share", kMethod, "consecutive outputs that share one set of tap positions", &R::share, 1, kBig),
-      text("tap_init", kMethod, "start of the attention logits", &R::tap_init, {"uniform", "centre"}),
+      text("method", kMethod, method_help(), &R::method, method_names()),
       text("layers", kMethod,
            "convolutions the method applies to: globs separated by commas, '!' excludes (default: every k x k "
            "convolution but the first)",
@@ -125,7 +142,7 @@ const std::vector<RecipeField>& recipe_fields() {
                             &R::checkpoint_steps, 0, 1e9)),
       free_on_resume(number("keep_checkpoints", kRun, "newest checkpoints to keep, beside the best one",
                             &R::keep_checkpoints, 1, 1e6)),
-  };
+  });
   return fields;
 }
 
@@ -149,9 +166,15 @@ std::string RecipeField::flag() const {
   return name;
 }
 
+bool RecipeField::is_text() const {
+  if (method_key != nullptr) return method_key->is_word();
+  return std::holds_alternative<std::string Recipe::*>(member);
+}
+
 const char* RecipeField::value_name() const {
   if (std::holds_alternative<bool Recipe::*>(member)) return "";
-  if (std::holds_alternative<std::string Recipe::*>(member)) return "TEXT";
+  if (is_text()) return "TEXT";
+  if (method_key != nullptr) return std::holds_alternative<double>(method_key->usual) ? "X" : "N";
   if (std::holds_alternative<double Recipe::*>(member)) return "X";
   if (std::holds_alternative<std::optional<double> Recipe::*>(member)) return "X";
   return "N";

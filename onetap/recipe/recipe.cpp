@@ -57,6 +57,28 @@ struct Unwrap<std::optional<T>> {
   static constexpr bool kOptional = true;
 };
 
+// Checked as a field of its type is, kept as it is spelled.
+void set_method_key(Recipe& recipe, const RecipeField& field, std::string_view text, std::string_view where) {
+  std::string value(text);
+  if (field.is_text()) {
+    check_choice(field, value, where);
+  } else if (std::holds_alternative<double>(field.method_key->usual)) {
+    value = fmt::format("{}", parse_number<double>(field, text, where));
+  } else {
+    value = fmt::format("{}", parse_number<int64_t>(field, text, where));
+  }
+  recipe.method_keys[field.key] = std::move(value);
+}
+
+// Its value, or the default that the recipe's method has for it.
+std::string method_key_text(const Recipe& recipe, const MethodKey& key) {
+  const auto given = recipe.method_keys.find(key.in_recipes());
+  if (given != recipe.method_keys.end()) return given->second;
+  const MethodInfo* method = find_method(recipe.method);
+  const MethodKey* own = method == nullptr ? nullptr : method->find_key(key.name);
+  return method_value_text((own != nullptr ? *own : key).usual);
+}
+
 void check_together(const Recipe& recipe) {
   if (recipe.nesterov && recipe.momentum <= 0) fail_usage("[recipe] nesterov needs a momentum above 0");
   if (recipe.t1 > recipe.t0) {
@@ -77,6 +99,7 @@ bool Recipe::operator==(const Recipe& other) const {
 }
 
 void set_recipe_field(Recipe& recipe, const RecipeField& field, std::string_view text, std::string_view where) {
+  if (field.method_key != nullptr) return set_method_key(recipe, field, text, where);
   std::visit(
       [&](auto member) {
         auto& value = recipe.*member;
@@ -96,6 +119,7 @@ void set_recipe_field(Recipe& recipe, const RecipeField& field, std::string_view
 }
 
 std::string recipe_field_text(const Recipe& recipe, const RecipeField& field) {
+  if (field.method_key != nullptr) return method_key_text(recipe, *field.method_key);
   return std::visit(
       [&](auto member) -> std::string {
         const auto& value = recipe.*member;
@@ -114,20 +138,23 @@ void check_recipe(const Recipe& recipe) {
   Recipe copy;
   for (const RecipeField& field : recipe_fields()) {
     const std::string text = recipe_field_text(recipe, field);
-    const bool is_text = std::holds_alternative<std::string Recipe::*>(field.member);
-    if (is_text || !text.empty()) set_recipe_field(copy, field, text, field.key);
+    if (field.is_text() || !text.empty()) set_recipe_field(copy, field, text, field.key);
   }
   check_together(recipe);
 }
 
 Method recipe_method(const Recipe& recipe) {
-  Method method;
-  if (recipe.method == "conv") return method;
-  method.kind = Method::Kind::kSal;
-  method.taps = recipe.taps;
-  method.share = recipe.share;
-  method.init = recipe.tap_init == "centre" ? TapInit::kCentre : TapInit::kUniform;
+  Method method(recipe.method);
+  for (const MethodKey& key : method.info().keys) {
+    method.set(key.name, parse_method_value(key, method_key_text(recipe, key)));
+  }
   return method;
+}
+
+std::vector<std::string> recipe_method_keys() {
+  std::vector<std::string> keys;
+  for (const MethodKey* key : method_keys()) keys.push_back(key->in_recipes());
+  return keys;
 }
 
 bool is_network_file(const std::string& arch) {
@@ -150,7 +177,7 @@ Graph recipe_network(const Recipe& recipe, int64_t classes, int64_t image_size) 
     Graph graph = read_network(recipe.arch);
     graph.check_classifier(classes);
     // A file may give methods node by node. They stand, unless the recipe asks for dense or names layers.
-    if (!has_sal_layers(graph) || !recipe.layers.empty() || recipe.method == "conv")
+    if (!has_methods(graph) || !recipe.layers.empty() || recipe_method(recipe).is_dense())
       apply_method(graph, recipe_method(recipe), recipe.layers);
     return graph;
   }

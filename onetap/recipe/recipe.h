@@ -1,13 +1,15 @@
 // A recipe: everything that decides how a run goes, as one flat set of named values.
 //
-// The table of fields in recipe.cpp is the only place that knows them all; the TOML reader and writer, the
+// The table of fields in fields.cpp is the only place that knows them all; the TOML reader and writer, the
 // command line, the checks and the docs walk it.
 #pragma once
 
 #include "onetap/graph/graph.h"
+#include "onetap/graph/method_table.h"
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,9 +30,7 @@ struct Recipe {
 
   // Method.
   std::string method = "sal";
-  int64_t taps = 1;
-  int64_t share = 1;
-  std::string tap_init = "uniform";
+  std::map<std::string, std::string> method_keys;  // taps, share, ...; one that is not there has its default
   std::string layers;
   std::string binarize = "hard";
   double t0 = 6.7;
@@ -90,8 +90,11 @@ struct RecipeField {
   double low = 0, high = 0;           // allowed range of a number, both ends included
   std::vector<std::string> choices;   // allowed words; empty for any text
   bool may_change_on_resume = false;  // does not alter what is computed
+  // Set where the table of methods brings the field: Recipe::method_keys holds its value, and `member` says nothing.
+  const MethodKey* method_key = nullptr;
 
   std::string flag() const;        // "--batch-size"
+  bool is_text() const;            // in quotes in TOML
   const char* value_name() const;  // "N", "X", "TEXT" or "" for a switch
 };
 
@@ -119,6 +122,9 @@ std::string toml_string(std::string_view text);
 
 // Checks ranges, choices and what only makes sense together; kUsage otherwise.
 void check_recipe(const Recipe& recipe);
+
+// Keys of recipes that methods have: taps, share, ...
+std::vector<std::string> recipe_method_keys();
 
 // What the recipe says about the method, as the graph stores it.
 Method recipe_method(const Recipe& recipe);

@@ -55,7 +55,7 @@ std::string scalar_text(const toml::node& node, std::string_view where) {
 }
 
 void check_type(const RecipeField& field, const toml::node& node, std::string_view where) {
-  const bool wants_text = std::holds_alternative<std::string Recipe::*>(field.member);
+  const bool wants_text = field.is_text();
   if (wants_text != node.is_string()) {
     fail_usage("[recipe] expected {} for {}, got {}", wants_text ? "a \"text\" in quotes" : "a value without quotes",
                where, scalar_text(node, where));
@@ -113,7 +113,7 @@ std::string recipe_text(const Recipe& recipe) {
   const char* group = "";
   for (const RecipeField& field : recipe_fields()) {
     const std::string value = recipe_field_text(recipe, field);
-    const bool is_text = std::holds_alternative<std::string Recipe::*>(field.member);
+    const bool is_text = field.is_text();
     if (!is_text && value.empty()) continue;
     if (std::string_view(group) != field.group) {
       group = field.group;

@@ -197,7 +197,7 @@ Json run_data(const ReportRun& run) {
   object["network"] = run.graph.name();
   object["width"] = run.recipe.width ? Json(*run.recipe.width) : Json(nullptr);
   object["method"] = method_summary(run.graph);
-  object["sal"] = has_sal_layers(run.graph);
+  object["sal"] = has_soft_form(run.graph);
   object["data"] = run.recipe.data;
   object["seed"] = run.recipe.seed;
   object["epochs_done"] = epochs.empty() ? 0 : epochs.rbegin()->first;
@@ -211,7 +211,7 @@ Json run_data(const ReportRun& run) {
   object["activations"] = count.activations;
   object["memory"] = count.params + count.activations;
   object["wall_s"] = number(wall_s);
-  object["curves"] = curves(epochs, has_sal_layers(run.graph));
+  object["curves"] = curves(epochs, has_soft_form(run.graph));
   object["attention"] = attention(run.attention);
   object["layers"] = layer_counts(run.graph, count);
   return object;

@@ -1,5 +1,6 @@
 #include "onetap/tap/fold.h"
 
+#include "onetap/graph/method_table.h"
 #include "onetap/graph/uses.h"
 
 namespace onetap {
@@ -34,12 +35,10 @@ FrozenForm frozen_form(const Graph& trained) {
     for (std::string& input : node.inputs) input = frozen_name(input);
     if (form.folded.count(node.name) != 0) node.bias = true;
     if (node.op == Op::kBatchNorm) node.op = Op::kAffine;
-    if (node.is_sal()) {
-      const Method learned = node.method;
-      node.op = Op::kTapConv;
-      node.method = Method{};
-      node.method.taps = learned.taps;
-      node.method.share = learned.share;
+    if (node.op == Op::kConv) {
+      const TapLayout kept = tap_layout(trained, trained.node(node.name));
+      node.op = node.method.info().frozen;
+      node.method = node.op == Op::kTapConv ? frozen_taps(kept.taps, kept.share_outputs) : Method{};
     }
     form.graph.add(std::move(node));
   }

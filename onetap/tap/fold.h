@@ -1,5 +1,5 @@
-// What a trained network becomes: batch norms go into the convolutions before them, Shift Attention Layers become
-// tap convolutions. Of the graph alone; onetap/freeze brings the tensors.
+// What a trained network becomes: batch norms go into the convolutions before them, convolutions become what their
+// method says, such as tap convolutions. Of the graph alone; onetap/freeze brings the tensors.
 #pragma once
 
 #include "onetap/graph/graph.h"

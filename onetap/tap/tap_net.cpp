@@ -69,9 +69,9 @@ void check_tap_net(const TapNet& net) {
   check_pixels(net.pixels);
   size_t with_tensors = 0;
   for (const Node& node : net.graph.nodes()) {
-    if (node.op == Op::kBatchNorm || node.is_sal()) {
-      fail_data("[tap] expected inference ops alone, got {} '{}'", node.is_sal() ? "a trainable sal conv" : "bn",
-                node.name);
+    if (node.op == Op::kBatchNorm) fail_data("[tap] expected inference ops alone, got bn '{}'", node.name);
+    if (node.op == Op::kConv && !node.method.is_dense()) {
+      fail_data("[tap] expected inference ops alone, got a trainable {} conv '{}'", node.method.name(), node.name);
     }
     const LayerShapes shapes = layer_shapes(net.graph, node);
     if (shapes.weight.empty()) continue;

@@ -1,7 +1,5 @@
 #include "onetap/train/attention_record.h"
 
-#include "onetap/nn/attention.h"
-
 #include <algorithm>
 
 namespace onetap {
@@ -24,13 +22,12 @@ double agreement(const torch::Tensor& now, const torch::Tensor& then) {
   return found.to(torch::kFloat64).mean().item<double>();
 }
 
-LayerAttention describe(const std::string& name, const Node& node, const nn::ShiftAttentionConvBase& layer,
+LayerAttention describe(const std::string& name, const Node& node, const torch::Tensor& p,
                         const torch::Tensor& positions) {
   LayerAttention line;
   line.name = name;
   line.kernel_h = node.kernel.h;
   line.kernel_w = node.kernel.w;
-  const auto p = nn::soft_attention(layer.logits(), layer.temperature());
   line.mean_p = to_doubles(p.to(torch::kFloat64).mean(at::IntArrayRef{0, 1}));
   line.kept = counts(positions, line.positions());
   const auto bin = (p.amax(-1) * static_cast<double>(LayerAttention::kBins)).floor();
@@ -48,9 +45,11 @@ AttentionLine AttentionRecord::take(const nn::GraphModule& module) {
   const torch::NoGradGuard no_grad;
   AttentionLine line;
   std::vector<std::pair<std::string, torch::Tensor>> taken;
-  for (const auto& [name, layer] : module->sal_layers()) {
-    const auto positions = nn::hard_positions(layer->logits()).to(torch::kCPU, torch::kInt16);
-    line.layers.push_back(describe(name, module->graph().node(name), *layer, positions));
+  for (const auto& [name, layer] : module->trained_layers()) {
+    const auto choice = layer->describe();
+    if (!choice) continue;
+    const auto positions = choice->positions.to(torch::kCPU, torch::kInt16);
+    line.layers.push_back(describe(name, module->graph().node(name), choice->p, positions));
     const std::string& wanted = name;
     const auto before =
         std::find_if(last_.begin(), last_.end(), [&](const auto& entry) { return entry.first == wanted; });

@@ -9,7 +9,7 @@ namespace onetap {
 
 class AttentionRecord {
  public:
-  // Describes every Shift Attention Layer at its present temperature and remembers its taps for the next call.
+  // Describes every layer that chooses positions at its present temperature and remembers its taps for the next call.
   AttentionLine take(const nn::GraphModule& module);
 
   // The taps of the last call, for a checkpoint: a resumed run compares with the same ones.

@@ -1,5 +1,6 @@
 #include "onetap/train/evaluate.h"
 
+#include "onetap/graph/method.h"
 #include "onetap/train/device_batches.h"
 #include "onetap/train/score_sums.h"
 
@@ -7,7 +8,7 @@ namespace onetap {
 std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data, const EvalOptions& options) {
   const torch::NoGradGuard no_grad;
   const EvaluationScope scope(module);
-  const bool has_sal = !module->sal_layers().empty();
+  const bool has_soft = has_soft_form(module->graph());
   ScoreSums soft, hard;
   EvalResult result;
   DeviceBatches batches(data, options.stream, options.device);
@@ -15,7 +16,7 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
   bool stopped = false;
   while (!stopped && batches.next(batch)) {
     soft.add(module->forward(batch.images), batch.labels);
-    if (has_sal) {
+    if (has_soft) {
       const nn::ModeGuard guard(module, options.hard_mode);
       hard.add(module->forward(batch.images), batch.labels);
     }
@@ -33,14 +34,14 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
   }
   if (stopped) return std::nullopt;
   result.soft = soft.score(result.images);
-  result.hard = has_sal ? hard.score(result.images) : result.soft;
+  result.hard = has_soft ? hard.score(result.images) : result.soft;
   return result;
 }
 
 std::optional<EvalResult> evaluate(nn::GraphModule& module, fused::Engine& engine, const EvalOptions& options) {
   const EvaluationScope scope(module);
   std::vector<nn::AttentionMode> modes = {nn::AttentionMode::kSoft};
-  if (!module->sal_layers().empty()) modes.push_back(options.hard_mode);
+  if (has_soft_form(module->graph())) modes.push_back(options.hard_mode);
   const auto sums = engine.test(modes, options.progress);
   if (!sums) return std::nullopt;
   const auto score = [](const fused::Sums& of) {

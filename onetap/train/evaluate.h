@@ -18,7 +18,7 @@ struct Score {
 
 struct EvalResult {
   Score soft;  // at the present temperature
-  Score hard;  // equal to soft for a network without Shift Attention Layers
+  Score hard;  // equal to soft for a network without a soft form
   int64_t images = 0;
 };
 

@@ -9,9 +9,9 @@ std::optional<Sensitivity> measure_sensitivity(nn::GraphModule& module, const Da
                                                const SensitivityOptions& options) {
   const torch::NoGradGuard no_grad;
   const EvaluationScope scope(module);
-  const auto& sal_layers = module->sal_layers();
+  const auto layers = module->soft_layers();
   ScoreSums soft, hard;
-  std::vector<ScoreSums> alone(sal_layers.size());
+  std::vector<ScoreSums> alone(layers.size());
   int64_t images = 0;
   DeviceBatches batches(test, options.stream, options.device);
   Batch batch;
@@ -23,10 +23,10 @@ std::optional<Sensitivity> measure_sensitivity(nn::GraphModule& module, const Da
       const nn::ModeGuard guard(module, nn::AttentionMode::kHard);
       hard.add(module->forward(x), labels);
     }
-    for (size_t i = 0; i < sal_layers.size(); ++i) {
-      sal_layers[i].layer->set_mode(nn::AttentionMode::kHard);
+    for (size_t i = 0; i < layers.size(); ++i) {
+      layers[i].layer->set_mode(nn::AttentionMode::kHard);
       alone[i].add(module->forward(x), labels);
-      sal_layers[i].layer->set_mode(nn::AttentionMode::kSoft);
+      layers[i].layer->set_mode(nn::AttentionMode::kSoft);
     }
     images += labels.size(0);
     if (options.progress && !options.progress(images)) return std::nullopt;
@@ -35,8 +35,8 @@ std::optional<Sensitivity> measure_sensitivity(nn::GraphModule& module, const Da
   result.images = images;
   result.soft = soft.score(images);
   result.hard = hard.score(images);
-  for (size_t i = 0; i < sal_layers.size(); ++i) {
-    result.layers.push_back({sal_layers[i].name, alone[i].score(images)});
+  for (size_t i = 0; i < layers.size(); ++i) {
+    result.layers.push_back({layers[i].name, alone[i].score(images)});
   }
   return result;
 }

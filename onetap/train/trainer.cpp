@@ -375,9 +375,10 @@ class Trainer {
   }
 
   std::optional<AttentionLine> attention_line() {
-    if (module_->sal_layers().empty()) return std::nullopt;
+    if (module_->trained_layers().empty()) return std::nullopt;
     const WeightAverage::Scope averaged(average_);
     AttentionLine line = taps_.take(module_);
+    if (line.layers.empty()) return std::nullopt;
     line.step = state_.step;
     line.epoch = state_.step / schedule_.steps_per_epoch();
     line.temperature = schedule_.temperature(state_.step);

@@ -2,6 +2,7 @@
 
 #include "onetap/count/memory.h"
 #include "onetap/graph/method.h"
+#include "onetap/graph/sal.h"
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
 
@@ -18,13 +19,7 @@ NetworkCount count(const std::string& arch, int64_t width, int64_t classes, int6
   spec.classes = classes;
   spec.shortcut = shortcut;
   Graph graph = build_network(spec);
-  if (taps > 0) {
-    Method sal;
-    sal.kind = Method::Kind::kSal;
-    sal.taps = taps;
-    sal.share = share;
-    apply_method(graph, sal, "");
-  }
+  if (taps > 0) apply_method(graph, sal_method(taps, share), "");
   return count_network(graph, rules);
 }
 

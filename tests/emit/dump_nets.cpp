@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   rare.weight_type = WeightType::kF16;
   dump(folder, "rare-f16", rare, seed);
   for (const char shortcut : {'A', 'B'}) {
-    const Graph graph = frozen_form(small_resnet(Method::Kind::kSal, shortcut)).graph;
+    const Graph graph = frozen_form(small_resnet(sal_method(), shortcut)).graph;
     dump(folder, std::string("resnet-") + shortcut, random_tap_net(graph, seed), seed);
   }
   return 0;

@@ -16,7 +16,7 @@ class Recalibrate : public ::testing::Test {
  protected:
   Recalibrate() {
     torch::manual_seed(1);
-    module = nn::GraphModule(testing::small_resnet(Method::Kind::kSal));
+    module = nn::GraphModule(testing::small_resnet(sal_method()));
     stream.view = recipe_view(module->graph(), source);
     stream.batch_size = 32;
     stream.train = true;

@@ -3,6 +3,7 @@
 #include "onetap/freeze/freeze.h"
 #include "onetap/freeze/verify.h"
 #include "onetap/graph/method.h"
+#include "onetap/graph/sal.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/runtime/reference.h"
 #include "onetap/tap/fold.h"
@@ -89,11 +90,7 @@ TEST(RoundTrip, ZooNetworks) {
     spec.shortcut = row.shortcut;
     spec.image = Shape{3, row.image, row.image};
     Graph graph = build_network(spec);
-    Method method;
-    method.kind = row.taps > 0 ? Method::Kind::kSal : Method::Kind::kConv;
-    method.taps = std::max<int64_t>(1, row.taps);
-    method.share = std::min(row.share, row.width);
-    apply_method(graph, method, "");
+    apply_method(graph, row.taps > 0 ? sal_method(row.taps, std::min(row.share, row.width)) : Method{}, "");
     nn::GraphModule module(graph);
     disturb(module);
     EXPECT_LT(difference(module, parse_tap(tap_bytes(freeze(module)), "test")), 1e-4);
@@ -106,8 +103,7 @@ TEST(RoundTrip, AllTapsAreTheDenseNetwork) {
   graph.add(testing::input_node({3, 9, 9}));
   Node conv = testing::conv_node("c", "x", 4, 3);
   conv.padding = {1, 1};
-  conv.method.kind = Method::Kind::kSal;
-  conv.method.taps = 9;
+  conv.method = sal_method(9);
   graph.add(conv);
   Node pool = default_node(Op::kGlobalAvgPool);
   pool.name = "g";
@@ -135,10 +131,12 @@ TEST(RoundTrip, HalfWeightsStayClose) {
 
 // Logits that all prefer the centre leave the centre alone: in the file, and in its heat map's counts.
 TEST(Freeze, AnAllCentreNetworkKeepsCentres) {
-  nn::GraphModule module(testing::small_resnet(Method::Kind::kSal));
+  nn::GraphModule module(testing::small_resnet(sal_method()));
   {
     const torch::NoGradGuard no_grad;
-    for (const auto& layer : module->sal_layers()) layer.layer->attention.select(-1, 4).fill_(2.0);
+    for (const auto& item : module->named_parameters()) {
+      if (item.key().find("attention") != std::string::npos) item.value().select(-1, 4).fill_(2.0);
+    }
   }
   const TapNet net = parse_tap(tap_bytes(freeze(module)), "test");
   int layers = 0;

@@ -3,6 +3,7 @@
 
 #include "onetap/train/sgd.h"
 #include "tests/fused/networks.h"
+#include "tests/support/keep_centre.h"
 
 #include <cmath>
 #include <limits>
@@ -135,14 +136,16 @@ TEST_P(FusedNetwork, StepsAsAutogradDoes) {
 }
 
 std::vector<Case> cases() {
-  Method share1, share2;
-  share1.kind = share2.kind = Method::Kind::kSal;
-  share2.share = 2;
+  static const MethodInfo& keep_centre = testing::add_keep_centre();
+  const Method sal = sal_method(), faded = Method(keep_centre).set("fade", 0.5);
   std::vector<Case> all = {{"dense", "resnet8", 5, std::nullopt, false, false},
-                           {"sal", "resnet8", 5, share1, false, false},
-                           {"sal_padded", "resnet8", 5, share1, true, false},
-                           {"sal_share2_nesterov", "resnet8", 6, share2, true, true},
-                           {"deep", "resnet20", 4, share1, true, false}};
+                           {"sal", "resnet8", 5, sal, false, false},
+                           {"sal_padded", "resnet8", 5, sal, true, false},
+                           {"sal_share2_nesterov", "resnet8", 6, sal_method(1, 2), true, true},
+                           {"sal_taps2", "resnet8", 5, sal_method(2), false, false},
+                           {"sal_taps3_share4_nesterov", "resnet8", 6, sal_method(3, 4), true, true},
+                           {"no_kernels", "resnet8", 5, faded, true, true},
+                           {"deep", "resnet20", 4, sal, true, false}};
   const size_t count = all.size();
   for (size_t i = 0; i < count; ++i) {
     Case c = all[i];

@@ -1,7 +1,8 @@
 // Small networks for the tests of this room.
 #pragma once
 
-#include "onetap/graph/graph.h"
+#include "onetap/graph/method.h"
+#include "onetap/graph/sal.h"
 #include "onetap/recipe/recipe.h"
 #include "tests/support/support.h"
 
@@ -13,9 +14,10 @@ inline Graph small_network(const std::string& arch, int64_t width, std::optional
   Recipe recipe;
   recipe.arch = arch;
   recipe.width = width;
-  recipe.method = method ? "sal" : "conv";
-  if (method) recipe.share = method->share;
-  return recipe_network(recipe, 5, image);
+  recipe.method = "conv";
+  Graph graph = recipe_network(recipe, 5, image);
+  if (method) apply_method(graph, *method, "");
+  return graph;
 }
 
 }  // namespace onetap::testing

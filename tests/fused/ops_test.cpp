@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace onetap::fused {
 namespace {
 
@@ -144,6 +146,46 @@ TEST_P(CudaKernels, WeightsEqualTheReference) {
       }
     }
   }
+}
+
+TEST_P(CudaKernels, WeightsOfAnyScaleEqualTheReference) {
+  for (const double scale : {1e-12, 1e-25, 1e25}) {
+    ConvState conv = conv_state(7, 20, 3, 1, 24, GetParam());
+    conv.attention.mul_(scale);
+    ConvState gpu = on_gpu(conv);
+    const StepValues values{torch::tensor({0.1, 0.5}, torch::kFloat32)}, gpu_values{values.rates.cuda()};
+    reference_->pack_weights(conv, values);
+    cuda_->pack_weights(gpu, gpu_values);
+    EXPECT_LT(worst(gpu.packed, conv.packed), near()) << scale;
+    // Gradients are as large as logits are small; the momenta say them. Slices without a best position have other ones.
+    reference_->update_convs(conv, values, {0, false, 0});
+    cuda_->update_convs(gpu, gpu_values, {0, false, 0});
+    const auto sloped = [&](const ConvState& state) { return state.attention_momentum.cpu().narrow(0, 1, 6) * scale; };
+    EXPECT_LT(worst(sloped(gpu), sloped(conv)), 1e-3) << scale;
+    EXPECT_LT(worst(gpu.attention_momentum[0][0], conv.attention_momentum[0][0]), 1e-3) << scale;
+  }
+  // Denormal numbers: P of 1, 2, ... times the smallest float there is.
+  ConvState conv = conv_state(1, 8, 3, 1, 8, GetParam());
+  conv.attention = torch::arange(1, 10, torch::kFloat32).view({1, 1, 9}).repeat({1, 8, 1});
+  ConvState gpu = on_gpu(conv);
+  gpu.attention.mul_(std::ldexp(1.0, -149));
+  const StepValues values{torch::tensor({0.1, 0.5}, torch::kFloat32)}, gpu_values{values.rates.cuda()};
+  reference_->pack_weights(conv, values);
+  cuda_->pack_weights(gpu, gpu_values);
+  EXPECT_LT(worst(gpu.packed, conv.packed), near());
+}
+
+TEST_P(CudaKernels, NotANumberAmongLogitsStaysOne) {
+  ConvState conv = conv_state(3, 8, 3, 1, 8, GetParam());
+  conv.attention[1][5][2] = std::nanf("");
+  conv.attention[2][6].fill_(0.5);
+  conv.attention[2][6][0] = std::nanf("");
+  ConvState gpu = on_gpu(conv);
+  const StepValues values{torch::tensor({0.1, 0.5}, torch::kFloat32)}, gpu_values{values.rates.cuda()};
+  reference_->pack_weights(conv, values);
+  cuda_->pack_weights(gpu, gpu_values);
+  EXPECT_EQ(conv.packed.isnan().sum().item<int64_t>(), 18);
+  EXPECT_TRUE(gpu.packed.isnan().cpu().equal(conv.packed.isnan()));
 }
 
 TEST_P(CudaKernels, PoolsAndLossEqualTheReference) {

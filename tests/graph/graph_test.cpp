@@ -1,5 +1,6 @@
 #include "onetap/graph/graph.h"
 
+#include "onetap/graph/method_table.h"
 #include "onetap/graph/op.h"
 #include "tests/graph/random_graph.h"
 #include "tests/support/support.h"
@@ -113,19 +114,14 @@ TEST(Graph, RefusesImpossibleMethods) {
     Node node = conv_node("c", "x", 4, kernel);
     node.padding = {kernel / 2, kernel / 2};
     graph.add(node);
-    method.kind = Method::Kind::kSal;
     expect_error(ErrorKind::kUsage, why, [&] { graph.set_method("c", method); });
-    EXPECT_FALSE(graph.node("c").is_sal()) << "a refused method must not stay";
+    EXPECT_TRUE(graph.node("c").method.is_dense()) << "a refused method must not stay";
   };
-  Method method;
-  refused(method, 1, "more than one position");
-  method.taps = 10;
-  refused(method, 3, "expected taps in 1..9 for a 3x3 kernel, got 10");
-  method.taps = 0;
-  refused(method, 3, "expected taps in 1..9");
-  method = Method{};
-  method.share = 5;
-  refused(method, 3, "expected share in 1..4");
+  refused(sal_method(), 1, "more than one position");
+  refused(sal_method(10), 3, "expected taps in 1..9 for a 3x3 kernel, got 10");
+  refused(sal_method(0), 3, "expected taps in 1..9");
+  refused(sal_method(1, 5), 3, "expected share in 1..4");
+  refused(frozen_taps(1, 1), 3, "a conv cannot have the method 'frozen'");
 }
 
 TEST(Graph, OneInputOnly) {

@@ -4,6 +4,7 @@
 #include "onetap/base/random.h"
 #include "onetap/graph/graph.h"
 #include "onetap/graph/op.h"
+#include "onetap/graph/sal.h"
 
 #include <string>
 #include <vector>
@@ -79,10 +80,8 @@ inline Graph random_graph(uint64_t seed) {
           node.out *= 2;
         }
         if (random.coin() && node.kernel.area() > 1) {
-          node.method.kind = Method::Kind::kSal;
-          node.method.taps = pick(1, node.kernel.area());
-          node.method.share = pick(1, node.out);
-          node.method.init = random.coin() ? TapInit::kCentre : TapInit::kUniform;
+          const int64_t taps = pick(1, node.kernel.area()), share = pick(1, node.out);
+          node.method = sal_method(taps, share, random.coin() ? TapInit::kCentre : TapInit::kUniform);
         } else {
           node.bias = random.coin();
         }

@@ -1,5 +1,7 @@
 #include "onetap/graph/tap_layout.h"
 
+#include "onetap/graph/sal.h"
+
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -89,11 +91,7 @@ TEST(TapLayout, OfANodeIsPerGroupOfChannels) {
   conv.padding = {1, 1};
   conv.groups = 4;
   graph.add(conv);
-  Method method;
-  method.kind = Method::Kind::kSal;
-  method.taps = 2;
-  method.share = 5;
-  graph.set_method("conv", method);
+  graph.set_method("conv", sal_method(2, 5));
   const TapLayout of_node = tap_layout(graph, graph.node("conv"));
   EXPECT_EQ(of_node.inputs, 2);
   EXPECT_EQ(of_node.output_blocks(), 3);

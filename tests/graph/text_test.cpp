@@ -1,5 +1,6 @@
 #include "onetap/graph/text.h"
 
+#include "onetap/graph/sal.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "tests/graph/random_graph.h"
 #include "tests/support/support.h"
@@ -23,10 +24,10 @@ TEST(NetworkText, ReadsAndWritesTheDocumentedForm) {
   const Graph graph = parse_network(kTiny);
   const Node& node = graph.node("layer1.conv");
   EXPECT_EQ(node.kernel, (Extent2{3, 5}));
-  EXPECT_TRUE(node.is_sal());
-  EXPECT_EQ(node.method.taps, 2);
-  EXPECT_EQ(node.method.share, 4);
-  EXPECT_EQ(node.method.init, TapInit::kCentre);
+  EXPECT_EQ(node.method.name(), "sal");
+  EXPECT_EQ(node.method.number("taps"), 2);
+  EXPECT_EQ(node.method.number("share"), 4);
+  EXPECT_EQ(tap_init(node.method), TapInit::kCentre);
   EXPECT_TRUE(graph.node("fc").bias);
   EXPECT_EQ(network_text(graph), kTiny);
 }
@@ -77,7 +78,8 @@ TEST(NetworkText, SaysWhatIsWrongAndWhere) {
   expect_refused("c = conv x out=3 kernel=1x2x3\n", "expected N or NxM");
   expect_refused("c = conv x out=3 bias=yes\n", "expected bias=0 or bias=1");
   expect_refused("c = conv x out=3 method=sla\n", "expected method=conv or method=sal");
-  expect_refused("c = conv x out=3 taps=2\n", "need method=sal");
+  expect_refused("c = conv x out=3 taps=2\n", "taps needs method=sal");
+  expect_refused("c = conv x out=3 kernel=3 pad=1 bias=1 method=sal\n", "c: expected no bias with method=sal");
   expect_refused("c = conv x out=3 kernel=3 pad=1 method=sal taps=10\n", "expected taps in 1..9");
   expect_refused("c conv x\n", "expected 'NAME = OP");
   expect_refused("c = conv y out=3\n", "got 'y'");

@@ -1,6 +1,7 @@
 #include "onetap/graph/zoo/zoo.h"
 
 #include "onetap/graph/method.h"
+#include "onetap/graph/sal.h"
 #include "tests/support/support.h"
 
 #include <algorithm>
@@ -82,24 +83,22 @@ TEST(Zoo, RefusesImpossibleNetworks) {
 
 TEST(Method, DefaultIsEverySpatialConvButTheFirst) {
   Graph graph = build("resnet20", 16);
-  Method sal;
-  sal.kind = Method::Kind::kSal;
+  const Method sal = sal_method();
   apply_method(graph, sal, "");
-  EXPECT_FALSE(graph.node("conv1").is_sal());
-  EXPECT_FALSE(graph.node("layer2.0.downsample.0").is_sal());
-  EXPECT_TRUE(graph.node("layer1.0.conv1").is_sal());
+  EXPECT_TRUE(graph.node("conv1").method.is_dense());
+  EXPECT_TRUE(graph.node("layer2.0.downsample.0").method.is_dense());
+  EXPECT_EQ(graph.node("layer1.0.conv1").method, sal);
   EXPECT_EQ(prunable_convs(graph).size(), 18u);
 }
 
 TEST(Method, PatternsChooseLayers) {
   const auto chosen = [](const std::string& patterns) {
     Graph graph = build("resnet20", 16);
-    Method sal;
-    sal.kind = Method::Kind::kSal;
+    const Method sal = sal_method();
     apply_method(graph, sal, patterns);
     std::vector<std::string> names;
     for (const Node& node : graph.nodes()) {
-      if (node.is_sal()) names.push_back(node.name);
+      if (node.is_pruned()) names.push_back(node.name);
     }
     return names;
   };

@@ -121,6 +121,72 @@ TEST(Attention, EqualLogitsGiveUniformPAndFiniteGradients) {
   }
 }
 
+// P is a function of the direction of A alone.
+TEST(Attention, IsTheSameForLogitsOfAnyScale) {
+  torch::manual_seed(6);
+  for (const int64_t taps : {1, 2}) {
+    const auto logits = torch::rand({taps, 5, 4, 9}) - 0.3;
+    for (const double temperature : {6.7, 0.5, 0.05}) {
+      const auto p = soft_attention(logits, temperature);
+      for (const int power : {-100, -50, 50, 100}) {
+        EXPECT_TRUE(soft_attention(logits * std::ldexp(1.0, power), temperature).equal(p)) << power;
+      }
+      for (const double scale : {1e-12, 1e-15, 1e-30, 1e30}) {
+        const auto other = soft_attention(logits * scale, temperature);
+        EXPECT_LT((other - p).abs().max().item<double>(), 2e-5 / temperature) << scale;
+        EXPECT_TRUE(hard_positions(logits * scale).equal(hard_positions(logits))) << scale;
+      }
+    }
+  }
+  // Denormal numbers: 1, 2, ... times the smallest float there is.
+  const auto whole = torch::arange(1, 10, torch::kFloat32).view({1, 1, 1, 9});
+  EXPECT_TRUE(soft_attention(whole * std::ldexp(1.0, -149), 1.0).equal(soft_attention(whole, 1.0)));
+  // And differences that are the smallest there are beside a large level: N is (0, ..., 0, 3).
+  auto level = torch::full({1, 1, 1, 9}, 1000.0f);
+  level[0][0][0][4] = std::nextafter(1000.0f, 2000.0f);
+  EXPECT_NEAR(soft_attention(level, 1.0).max().item<double>(), std::exp(3.0) / (std::exp(3.0) + 8), 1e-5);
+}
+
+TEST(Attention, GradientsAreThoseOfFiniteDifferencesAtAnyScale) {
+  torch::manual_seed(7);
+  for (const int64_t taps : {1, 2}) {
+    for (const double scale : {1.0, 1e-12, 1e-100, 1e100}) {
+      const auto start = (torch::rand({taps, 2, 2, 9}, torch::kFloat64) - 0.3) * scale;
+      const auto weigh = torch::randn({2, 2, 9}, torch::kFloat64);
+      const auto value = [&](const torch::Tensor& a) { return (soft_attention(a, 0.7) * weigh).sum(); };
+      const auto logits = start.clone().requires_grad_(true);
+      value(logits).backward();
+      const auto grad = logits.grad().flatten();
+      const double step = 1e-6 * scale, largest = grad.abs().max().item<double>();
+      for (int64_t i = 0; i < start.numel(); ++i) {
+        const auto moved = [&](double by) {
+          auto a = start.clone();
+          a.flatten()[i] += by;
+          return value(a).item<double>();
+        };
+        EXPECT_NEAR(grad[i].item<double>(), (moved(step) - moved(-step)) / (2 * step), 1e-5 * largest) << scale;
+      }
+    }
+  }
+}
+
+TEST(Attention, NotANumberStaysOneInItsSlice) {
+  for (const int64_t taps : {1, 2}) {
+    auto logits = torch::rand({taps, 2, 2, 9});
+    logits[0][1][0][3] = std::nanf("");
+    const auto p = soft_attention(logits, 0.5);
+    EXPECT_TRUE(p[1][0].isnan().all().item<bool>());
+    EXPECT_EQ(p.isnan().sum().item<int64_t>(), 9);
+  }
+}
+
+TEST(Attention, ReadsATemperatureThatIsATensor) {
+  const auto logits = torch::rand({2, 3, 4, 9});
+  const auto p = soft_attention(logits, torch::tensor({0.1f, 0.5f}).select(0, 1));
+  EXPECT_EQ(p.scalar_type(), torch::kFloat32);
+  EXPECT_TRUE(p.equal(soft_attention(logits, 0.5)));
+}
+
 TEST(Attention, ExpandRepeatsGroupsAndCutsTheLast) {
   const auto grouped = torch::arange(3).view({3, 1, 1});
   EXPECT_TRUE(expand_groups(grouped, 4, 10).flatten().equal(torch::tensor({0, 0, 0, 0, 1, 1, 1, 1, 2, 2})));

@@ -17,7 +17,7 @@ using ::onetap::testing::random_graph;
 using ::onetap::testing::TempDir;
 
 Graph small_resnet(bool sal, char shortcut = 'B') {
-  return ::onetap::testing::small_resnet(sal ? Method::Kind::kSal : Method::Kind::kConv, shortcut);
+  return ::onetap::testing::small_resnet(sal ? sal_method() : Method{}, shortcut);
 }
 
 // The same network written by hand in LibTorch, reading the module's tensors by name.
@@ -61,8 +61,8 @@ TEST(GraphModule, ParameterNamesFollowTheNodes) {
   EXPECT_FALSE(parameters.contains("conv1.attention"));
   EXPECT_TRUE(module->named_buffers().contains("bn1.running_mean"));
   EXPECT_TRUE(module->named_buffers().contains("bn1.num_batches_tracked"));
-  EXPECT_EQ(module->sal_layers().size(), 6u);
-  EXPECT_EQ(module->sal_layers()[0].name, "layer1.0.conv1");
+  EXPECT_EQ(module->trained_layers().size(), 6u);
+  EXPECT_EQ(module->trained_layers()[0].name, "layer1.0.conv1");
 }
 
 TEST(GraphModule, RunsRandomGraphsWithTheShapesInferred) {
@@ -113,9 +113,9 @@ TEST(GraphModule, TemperatureAndModeReachEveryLayer) {
   module->set_temperature(0.25);
   {
     const ModeGuard guard(module, AttentionMode::kHard);
-    for (const auto& sal : module->sal_layers()) EXPECT_EQ(sal.layer->mode(), AttentionMode::kHard);
+    for (const auto& sal : module->trained_layers()) EXPECT_EQ(sal.layer->mode(), AttentionMode::kHard);
   }
-  for (const auto& sal : module->sal_layers()) {
+  for (const auto& sal : module->trained_layers()) {
     EXPECT_EQ(sal.layer->mode(), AttentionMode::kSoft);
     EXPECT_EQ(sal.layer->temperature(), 0.25);
   }

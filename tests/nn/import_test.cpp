@@ -12,7 +12,7 @@ using ::onetap::testing::small_resnet;
 
 // As PyTorch would save a dense torchvision-style model.
 NamedTensors foreign_state(torch::ScalarType type, const std::string& prefix) {
-  const GraphModule dense(small_resnet(Method::Kind::kConv));
+  const GraphModule dense(small_resnet(Method{}));
   NamedTensors state;
   for (const auto& [name, tensor] : state_of(*dense)) {
     const bool is_float = tensor.is_floating_point();
@@ -29,7 +29,7 @@ TEST(Import, TorchvisionNamesFillASalNetwork) {
   for (const auto type : {torch::kFloat32, torch::kFloat16, torch::kBFloat16, torch::kFloat64}) {
     for (const char* prefix : {"", "module."}) {
       const NamedTensors foreign = foreign_state(type, prefix);
-      const GraphModule module(small_resnet(Method::Kind::kSal));
+      const GraphModule module(small_resnet(sal_method()));
       const NamedTensors mine = state_of(*module);
       const auto attention = module->named_parameters()["layer1.0.conv1.attention"].clone();
       const ImportReport report = import_weights(file_of(foreign), mine, "file");
@@ -49,7 +49,7 @@ TEST(Import, TorchvisionNamesFillASalNetwork) {
 }
 
 TEST(Import, SaysWhatDoesNotFit) {
-  const GraphModule module(small_resnet(Method::Kind::kSal));
+  const GraphModule module(small_resnet(sal_method()));
   NamedTensors state = foreign_state(torch::kFloat32, "");
   state.emplace_back("extra.weight", torch::zeros({1}));
   EXPECT_EQ(import_weights(file_of(state), state_of(*module), "file").unused, std::vector<std::string>{"extra.weight"});

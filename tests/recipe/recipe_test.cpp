@@ -73,7 +73,7 @@ TEST(Recipe, EveryFieldRoundTripsAwayFromItsDefault) {
     if (!field.choices.empty()) value = field.choices.back();
     if (std::holds_alternative<bool Recipe::*>(field.member)) {
       value = recipe_field_text(recipe, field) == "true" ? "false" : "true";
-    } else if (!std::holds_alternative<std::string Recipe::*>(field.member)) {
+    } else if (!field.is_text()) {
       value = recipe_field_text(recipe, field) == "1" ? "2"
               : field.low > 1                         ? std::to_string(static_cast<int>(field.low))
               : field.high < 1                        ? "0.5"
@@ -119,9 +119,9 @@ TEST(Recipe, KeysAndFlagsAreUniqueAndDescribed) {
 TEST(Recipe, NetworkFromZooAndFromFile) {
   Recipe recipe;
   recipe.width = 8;
-  recipe.share = 4;
+  recipe.method_keys["share"] = "4";
   const Graph zoo = recipe_network(recipe, 10, 32);
-  EXPECT_EQ(zoo.node("layer1.0.conv1").method.share, 4);
+  EXPECT_EQ(zoo.node("layer1.0.conv1").method.number("share"), 4);
 
   const testing::TempDir dir;
   const std::string plain =
@@ -136,12 +136,12 @@ TEST(Recipe, NetworkFromZooAndFromFile) {
     return own;
   };
   Recipe own = with("");
-  EXPECT_TRUE(recipe_network(own, 10, 0).node("b").is_sal());
-  EXPECT_FALSE(recipe_network(own, 10, 0).node("a").is_sal());
+  EXPECT_EQ(recipe_network(own, 10, 0).node("b").method.name(), "sal");
+  EXPECT_TRUE(recipe_network(own, 10, 0).node("a").method.is_dense());
   own = with(" method=sal taps=3 share=2");
-  EXPECT_EQ(recipe_network(own, 10, 0).node("b").method.taps, 3);  // the file's own methods stand
+  EXPECT_EQ(recipe_network(own, 10, 0).node("b").method.number("taps"), 3);  // the file's own methods stand
   own.method = "conv";
-  EXPECT_FALSE(recipe_network(own, 10, 0).node("b").is_sal());
+  EXPECT_TRUE(recipe_network(own, 10, 0).node("b").method.is_dense());
   expect_error(ErrorKind::kUsage, "expected 7 values from output 'fc'", [&] { recipe_network(own, 7, 0); });
 }
 

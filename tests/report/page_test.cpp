@@ -2,6 +2,7 @@
 
 #include "onetap/count/count.h"
 #include "onetap/graph/method.h"
+#include "onetap/graph/sal.h"
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/report/paper_points.h"
@@ -31,10 +32,7 @@ Graph network(const std::string& arch, int64_t width, Method method) {
 }
 
 Graph sal_network(const std::string& arch, int64_t width, int64_t taps = 1) {
-  Method method;
-  method.kind = Method::Kind::kSal;
-  method.taps = taps;
-  return network(arch, width, method);
+  return network(arch, width, sal_method(taps));
 }
 
 MetricLine metric(int64_t epoch, const std::string& split, double soft, std::optional<double> hard) {

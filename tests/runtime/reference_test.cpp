@@ -1,5 +1,6 @@
 #include "onetap/runtime/reference.h"
 
+#include "onetap/graph/method_table.h"
 #include "onetap/graph/text.h"
 #include "tests/tap/random_net.h"
 
@@ -56,8 +57,8 @@ TEST(Reference, ConvolutionsFollowTheDefinition) {
     node.bias = random.coin();
     if (random.coin() && node.kernel.area() > 1) {
       node.op = Op::kTapConv;
-      node.method.taps = pick(1, node.kernel.area());
-      node.method.share = pick(1, node.out);
+      const int64_t taps = pick(1, node.kernel.area());
+      node.method = frozen_taps(taps, pick(1, node.out));
     }
     graph.add(node);
     const TapNet net = random_tap_net(graph, seed);

@@ -1,6 +1,7 @@
 #include "onetap/runtime/session.h"
 
 #include "onetap/graph/method.h"
+#include "onetap/graph/sal.h"
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/runtime/reference.h"
@@ -73,13 +74,7 @@ TapNet zoo_net(const std::string& name, int64_t width, int64_t taps, int64_t sha
   spec.arch = name;
   spec.width = width;
   Graph graph = build_network(spec);
-  if (taps > 0) {
-    Method method;
-    method.kind = Method::Kind::kSal;
-    method.taps = taps;
-    method.share = share;
-    apply_method(graph, method, "");
-  }
+  if (taps > 0) apply_method(graph, sal_method(taps, share), "");
   return random_tap_net(frozen_form(graph).graph, 3);
 }
 

@@ -1,6 +1,8 @@
 #include "onetap/tap/fold.h"
 
 #include "onetap/graph/method.h"
+#include "onetap/graph/sal.h"
+#include "onetap/graph/tap_layout.h"
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "tests/graph/random_graph.h"
@@ -20,10 +22,7 @@ TEST(Fold, ResNetHasNoBatchNormLeft) {
   NetSpec spec;
   spec.arch = "resnet20";
   Graph graph = build_network(spec);
-  Method sal;
-  sal.kind = Method::Kind::kSal;
-  sal.share = 4;
-  apply_method(graph, sal, "");
+  apply_method(graph, sal_method(1, 4), "");
   const FrozenForm form = frozen_form(graph);
   EXPECT_EQ(count_ops(form.graph, Op::kBatchNorm), 0);
   EXPECT_EQ(count_ops(form.graph, Op::kAffine), 0);
@@ -32,7 +31,7 @@ TEST(Fold, ResNetHasNoBatchNormLeft) {
   EXPECT_EQ(form.folded.at("layer2.0.downsample.0"), "layer2.0.downsample.1");
   const Node& conv = form.graph.node("layer1.0.conv1");
   EXPECT_TRUE(conv.bias);
-  EXPECT_EQ(conv.method.share, 4);
+  EXPECT_EQ(tap_layout(form.graph, conv).share_outputs, 4);
   EXPECT_EQ(form.graph.node("layer1.0.relu1").inputs[0], "layer1.0.conv1");
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 nn::GraphModule sal_module() {
   torch::manual_seed(0);
-  return nn::GraphModule(testing::small_resnet(Method::Kind::kSal));
+  return nn::GraphModule(testing::small_resnet(sal_method()));
 }
 
 SensitivityOptions options_for(const DataSource& source) {
@@ -33,7 +33,7 @@ TEST(Sensitivity, SoftAndHardAgreeWithEvaluate) {
   EXPECT_EQ(result.hard.loss, expected.hard.loss);
   ASSERT_EQ(result.layers.size(), 6u);
   for (const auto& layer : result.layers) EXPECT_NE(layer.alone.loss, result.soft.loss) << layer.name;
-  for (const auto& sal : module->sal_layers()) EXPECT_EQ(sal.layer->mode(), nn::AttentionMode::kSoft);
+  for (const auto& sal : module->trained_layers()) EXPECT_EQ(sal.layer->mode(), nn::AttentionMode::kSoft);
 }
 
 // One layer of one: hardening it alone is hardening all.

@@ -48,7 +48,7 @@ TEST(Trainer, WritesWhatARunDirectoryHolds) {
   EXPECT_EQ(train_in(dir / "run", small_recipe()).result, TrainOutcome::kFinished);
   const RunFiles files(dir / "run");
   EXPECT_EQ(files.read_config().width, 4);
-  EXPECT_TRUE(files.read_graph().node("layer1.0.conv1").is_sal());
+  EXPECT_EQ(files.read_graph().node("layer1.0.conv1").method.name(), "sal");
   const auto lines = read_metrics(files.metrics());
   ASSERT_EQ(lines.size(), 6u);  // train and test of three epochs
   EXPECT_EQ(lines[5].split, "test");
@@ -105,8 +105,8 @@ TEST(Trainer, InsistingOnFusedStepsNamesTheObstacle) {
   const TempDir dir;
   Recipe recipe = small_recipe();
   recipe.engine = "fused";
-  recipe.taps = 2;
-  expect_error(ErrorKind::kUsage, "more than one tap", [&] { train_in(dir / "run", recipe); });
+  recipe.shortcut = "A";
+  expect_error(ErrorKind::kUsage, "(subsample): has no fused form", [&] { train_in(dir / "run", recipe); });
 }
 
 TEST(Trainer, ResumedRunIsBitIdentical) {

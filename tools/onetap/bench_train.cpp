@@ -1,5 +1,6 @@
 // onetap bench train: what a training step costs.
 #include "onetap/base/json.h"
+#include "onetap/base/text.h"
 #include "onetap/data/source.h"
 #include "onetap/train/engine_choice.h"
 #include "onetap/train/resolve.h"
@@ -77,11 +78,12 @@ int run_bench_train(const TrainBench& bench) {
     before = until;
   }
   const std::string on = device.is_cuda() ? "cuda" : "cpu";
+  const int64_t share = parse_int(recipe_field_text(recipe, *find_recipe_field("share"))).value_or(1);
   if (bench.json) {
     const Json object = {{"network", graph.name()},
                          {"method", recipe.method},
                          {"width", recipe.width.value_or(0)},
-                         {"share", recipe.share},
+                         {"share", share},
                          {"device", on},
                          {"precision", resolved_precision(recipe, device)},
                          {"batch", recipe.batch_size},
@@ -94,8 +96,7 @@ int run_bench_train(const TrainBench& bench) {
     return 0;
   }
   std::cout << fmt::format("{} {} width {} share {}, batch {}, {} on {}\n", graph.name(), recipe.method,
-                           recipe.width.value_or(0), recipe.share, recipe.batch_size,
-                           resolved_precision(recipe, device), on);
+                           recipe.width.value_or(0), share, recipe.batch_size, resolved_precision(recipe, device), on);
   std::cout << fmt::format("{:.3f} ms a step, {:.0f} images a second\n", step * 1e3,
                            static_cast<double>(recipe.batch_size) / step);
   std::cout << fmt::format("its convolutions alone (forward and both gradients): {:.3f} ms, {:.0f} % of the step\n\n",

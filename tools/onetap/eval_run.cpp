@@ -32,16 +32,16 @@ std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::strin
   const EvalResult result = evaluate(run.module, *run.source->test, eval).value();
   console().clear_progress();
 
-  const bool has_sal = has_sal_layers(run.graph);
+  const bool has_soft = has_soft_form(run.graph);
   EvalRow row{path,
               run.graph.name(),
-              has_sal ? method_summary(run.graph) : "conv",
+              has_methods(run.graph) ? method_summary(run.graph) : "conv",
               "dense",
               run.checkpoint.state.step,
               result.soft.accuracy,
               result.soft.loss,
               count_network(run.graph, CountRules::kPlain).params};
-  if (!has_sal) return {row};
+  if (!has_soft) return {row};
   row.form = "soft";
   EvalRow hard = row;
   hard.form = binarize == "round" ? "round" : "hard";

@@ -5,6 +5,8 @@
 #include "onetap/train/checkpoint.h"
 #include "tools/onetap/export.h"
 
+#include <map>
+
 namespace onetap::tool {
 
 void export_run(const ExportArguments& options) {
@@ -12,12 +14,23 @@ void export_run(const ExportArguments& options) {
   const RunFiles files(options.source);
   nn::GraphModule module(files.read_graph());
   CheckpointFolder::load(CheckpointFolder(files.checkpoints()).find(options.checkpoint), module);
+  // Of a layer with a method what an ordinary convolution would have: no attention, and the weights that are left.
   const nn::ModeGuard hard(module, nn::AttentionMode::kHard);
-  for (const auto& sal : module->sal_layers()) sal.layer->weight.masked_fill_(sal.layer->mask() == 0, 0.0);
+  std::map<std::string, torch::Tensor> finished;
+  for (const auto& [name, layer] : module->trained_layers()) {
+    const auto weight = layer->effective_weight();
+    finished[name] = weight.masked_fill(weight == 0, 0.0);  // no zero is a negative one
+  }
   nn::NamedTensors tensors;
-  for (auto& [name, tensor] : nn::state_of(*module)) {
-    const std::string last = name.substr(name.rfind('.') + 1);
-    if (last != "attention") tensors.emplace_back(name, tensor);
+  for (const auto& [name, tensor] : nn::state_of(*module)) {
+    const size_t dot = name.rfind('.');
+    const std::string last = name.substr(dot + 1);
+    const auto trained = finished.find(name.substr(0, dot));
+    if (trained == finished.end() || last == "bias") {
+      tensors.emplace_back(name, tensor);
+    } else if (last == "weight") {
+      tensors.emplace_back(name, trained->second);
+    }
   }
   write_file_atomic(options.out, nn::tensor_bytes(tensors));
 }

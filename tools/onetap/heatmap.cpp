@@ -5,6 +5,7 @@
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
 #include "onetap/data/image_codec.h"
+#include "onetap/graph/method.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/verbs.h"
@@ -66,7 +67,7 @@ const AttentionLine& choose_line(const std::vector<AttentionLine>& lines, const 
 HeatmapInput read_run(const HeatmapArguments& arguments) {
   const RunFiles files(arguments.source);
   const Graph graph = files.read_graph();
-  if (!has_sal_layers(graph)) {
+  if (!has_soft_form(graph)) {
     fail_data("[heatmap] expected a run with Shift Attention Layers, got a dense network ({})", arguments.source);
   }
   const auto lines = read_attention(files.attention());

@@ -7,7 +7,8 @@ namespace onetap::tool {
 
 void NetworkArgument::add(CLI::App& verb, const std::string& help, bool with_layers) {
   verb.add_option("NETWORK", name, help);
-  std::vector<std::string> keys = {"width", "kernel", "shortcut", "image_size", "method", "taps", "share", "tap_init"};
+  std::vector<std::string> keys = {"width", "kernel", "shortcut", "image_size", "method"};
+  for (std::string& key : recipe_method_keys()) keys.push_back(std::move(key));
   if (with_layers) keys.push_back("layers");
   flags.add(verb, keys);
   verb.add_option("--classes", classes, "outputs of the network (default: the architecture's own)")

@@ -76,7 +76,7 @@ void print_sensitivity_table(const Sensitivity& result, const NetworkCount& coun
 int run_sensitivity(const SensitivityArguments& options) {
   OpenedData opened;
   OpenRun run = open_run(options.run, opened);
-  if (run.module->sal_layers().empty()) {
+  if (run.module->soft_layers().empty()) {
     fail_data("[sensitivity] expected a run with Shift Attention Layers, got a dense one ({})", options.run.run);
   }
   install_signal_handlers();
@@ -86,7 +86,7 @@ int run_sensitivity(const SensitivityArguments& options) {
   measure.stream.images = options.run.images;
   const int64_t total = run.source->test->first(options.run.images);
   measure.progress = [&](int64_t images) {
-    console().progress(fmt::format("{} layers on {}/{} images", run.module->sal_layers().size(), images, total));
+    console().progress(fmt::format("{} layers on {}/{} images", run.module->soft_layers().size(), images, total));
     return !stop_requested.load();
   };
   auto result = measure_sensitivity(run.module, *run.source->test, measure);

@@ -96,12 +96,12 @@ Json number(std::optional<double> value) {
 
 // Numbers and switches as such, texts in quotes.
 Json value_json(const RecipeField& field, const std::string& value) {
-  if (std::holds_alternative<std::string Recipe::*>(field.member)) return value;
+  if (field.is_text()) return value;
   return parse_json(value);
 }
 
 Table::Column key_column(const GridAxis& axis) {
-  return {axis.field->key, std::holds_alternative<std::string Recipe::*>(axis.field->member) ? A::kLeft : A::kRight};
+  return {axis.field->key, axis.field->is_text() ? A::kLeft : A::kRight};
 }
 
 Table runs_table(const Grid& grid, const std::vector<RunResult>& rows) {

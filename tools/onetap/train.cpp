@@ -5,6 +5,7 @@
 #include "onetap/base/version.h"
 #include "onetap/count/count.h"
 #include "onetap/data/source.h"
+#include "onetap/graph/method.h"
 #include "onetap/graph/text.h"
 #include "onetap/journal/metrics.h"
 #include "onetap/ranks/rank_group.h"
@@ -79,20 +80,20 @@ std::string step_text(const StepReport& r) {
                      r.temperature, r.img_per_s, wait_text(r.data_wait), duration_text(r.eta_s));
 }
 
-std::string epoch_text(const EpochReport& r, bool has_sal) {
-  const std::string test = has_sal ? fmt::format("test soft {} hard {}", percent_text(r.test.acc_soft),
-                                                 percent_text(r.test.acc_hard.value_or(0)))
-                                   : fmt::format("test {}", percent_text(r.test.acc_soft));
+std::string epoch_text(const EpochReport& r, bool has_soft) {
+  const std::string test = has_soft ? fmt::format("test soft {} hard {}", percent_text(r.test.acc_soft),
+                                                  percent_text(r.test.acc_hard.value_or(0)))
+                                    : fmt::format("test {}", percent_text(r.test.acc_soft));
   return fmt::format("epoch {}/{}  loss {:.4f}  train {}  {}  lr {:.3g}{}  {:.0f} img/s{}  {}", r.epoch, r.epochs,
                      r.train.loss, percent_text(r.train.acc_soft), test, r.train.lr,
-                     has_sal ? fmt::format("  T {:.3g}", r.train.temperature) : "", r.train.img_per_s,
+                     has_soft ? fmt::format("  T {:.3g}", r.train.temperature) : "", r.train.img_per_s,
                      wait_text(r.train.data_wait.value_or(0)), duration_text(r.test.wall_s));
 }
 
-TrainEvents console_events(bool has_sal) {
+TrainEvents console_events(bool has_soft) {
   TrainEvents events;
   events.on_step = [](const StepReport& report) { console().progress(step_text(report)); };
-  events.on_epoch = [has_sal](const EpochReport& report) { console().note(epoch_text(report, has_sal)); };
+  events.on_epoch = [has_soft](const EpochReport& report) { console().note(epoch_text(report, has_soft)); };
   events.on_test_images = [](int64_t done, int64_t total) {
     console().progress(fmt::format("testing {}/{}", done, total));
   };
@@ -109,7 +110,7 @@ void describe(const Recipe& recipe, const DataSource& source, const Graph& graph
                              recipe.method, with_thousands(dense.params), with_thousands(kept.params)));
 }
 
-void print_result(const TrainOptions& options, const RunFiles& files, bool has_sal) {
+void print_result(const TrainOptions& options, const RunFiles& files, bool has_soft) {
   const auto lines = read_metrics(files.metrics());
   const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const MetricLine& l) { return l.split == "test"; });
   if (last == lines.rend()) return;
@@ -120,7 +121,7 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
       if (line.data_wait) object["data_wait"] = *line.data_wait;  // of the last epoch
     }
     std::cout << json_text(object) << '\n';
-  } else if (has_sal) {
+  } else if (has_soft) {
     std::cout << fmt::format("{}: soft {}, hard {}\n", files.root.string(), percent_text(last->acc_soft),
                              percent_text(last->acc_hard.value_or(0)));
   } else {
@@ -180,14 +181,14 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
     share_run(*ranks, recipe, graph);
   }
   install_signal_handlers();
-  const bool has_sal = has_sal_layers(graph);
-  const TrainOutcome outcome = train(directory, recipe, source, console_events(has_sal), stop_requested, ranks);
+  const bool has_soft = has_soft_form(graph);
+  const TrainOutcome outcome = train(directory, recipe, source, console_events(has_soft), stop_requested, ranks);
   console().clear_progress();
   if (outcome == TrainOutcome::kInterrupted) {
     console().note(fmt::format("stopped; 'onetap train --out {} --resume' goes on", options.out));
     return signal_exit_code();
   }
-  print_result(options, files, has_sal);
+  print_result(options, files, has_soft);
   return 0;
 }
 

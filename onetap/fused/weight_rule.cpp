@@ -1,0 +1,95 @@
+#include "onetap/fused/weight_rule.h"
+
+namespace onetap::fused {
+namespace {
+
+class KernelRule : public WeightRule {
+ public:
+  explicit KernelRule(std::shared_ptr<Ops> ops) : ops_(std::move(ops)) {}
+
+  void pack(at::ArrayRef<ConvState> convs, const StepValues& values) override { ops_->pack_weights(convs, values); }
+  void update(at::ArrayRef<ConvState> convs, const StepValues& values, const UpdateOptions& options) override {
+    ops_->update_convs(convs, values, options);
+  }
+
+ private:
+  std::shared_ptr<Ops> ops_;
+};
+
+// The temperature stays on the device and nothing is asked back, so a step with it can be captured.
+class AutogradRule : public WeightRule {
+ public:
+  explicit AutogradRule(std::shared_ptr<Ops> ops) : ops_(std::move(ops)) {}
+
+  void pack(at::ArrayRef<ConvState> convs, const StepValues& values) override {
+    const torch::NoGradGuard no_grad;
+    for (const ConvState& conv : convs) {
+      conv.real_part(conv.packed).copy_(conv.layer->soft_weight(values.temperature()));
+    }
+  }
+
+  void update(at::ArrayRef<ConvState> convs, const StepValues& values, const UpdateOptions& options) override {
+    const torch::AutoGradMode with_grad(true);  // also where backward() calls it
+    std::vector<PlainState> states;
+    for (const ConvState& conv : convs) {
+      const auto parameters = conv.layer->parameters();
+      const auto grads = torch::autograd::grad({conv.layer->soft_weight(values.temperature())}, parameters,
+                                               {conv.real_part(conv.grad).to(torch::kFloat32)}, /*retain_graph=*/{},
+                                               /*create_graph=*/false, /*allow_unused=*/true);
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        // As the plain step does: one that took no part stays as it is.
+        if (grads[i].defined()) states.push_back({parameters[i].detach(), conv.momenta[i], grads[i]});
+      }
+    }
+    ops_->update_plain(states, values, options);
+  }
+
+ private:
+  std::shared_ptr<Ops> ops_;
+};
+
+// Whether Ops::pack_weights and update_convs compute what the method says.
+bool has_kernels(const Method& method) {
+  return method.is_dense() || (method.name() == "sal" && method.number("taps") == 1);
+}
+
+// Calls act(rule, convs) for every stretch of convolutions with one rule.
+template <typename Act>
+void by_rule(at::ArrayRef<ConvState> convs, const Act& act) {
+  for (size_t first = 0, end; first < convs.size(); first = end) {
+    end = first + 1;
+    while (end < convs.size() && convs[end].rule == convs[first].rule) ++end;
+    act(*convs[first].rule, convs.slice(first, end - first));
+  }
+}
+
+}  // namespace
+
+WeightRules::WeightRules(std::shared_ptr<Ops> ops)
+    : kernels_(std::make_unique<KernelRule>(ops)), autograd_(std::make_unique<AutogradRule>(ops)) {}
+
+void WeightRules::choose(ConvState& conv, const Node& node, const TensorByName& tensor,
+                         const TensorByName& momentum) const {
+  const bool fast = has_kernels(node.method);
+  conv.rule = fast ? kernels_.get() : autograd_.get();
+  if (conv.layer == nullptr) return;
+  if (fast) {
+    conv.attention = tensor(node.name + ".attention");
+    conv.attention_momentum = momentum(node.name + ".attention");
+    conv.share = node.method.number("share");
+  } else {
+    for (const auto& parameter : conv.layer->named_parameters()) {
+      conv.momenta.push_back(momentum(node.name + "." + parameter.key()));
+    }
+  }
+}
+
+void WeightRules::pack(at::ArrayRef<ConvState> convs, const StepValues& values) const {
+  by_rule(convs, [&](WeightRule& rule, at::ArrayRef<ConvState> some) { rule.pack(some, values); });
+}
+
+void WeightRules::update(at::ArrayRef<ConvState> convs, const StepValues& values, const UpdateOptions& options) const {
+  by_rule(convs, [&](WeightRule& rule, at::ArrayRef<ConvState> some) { rule.update(some, values, options); });
+}
+
+}  // namespace onetap::fused

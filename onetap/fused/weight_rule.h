@@ -1,0 +1,40 @@
+// How a convolution's weights get into a fused step, and what their gradients do to its parameters: by its method.
+#pragma once
+
+#include "onetap/fused/ops.h"
+#include "onetap/graph/graph.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace onetap::fused {
+
+class WeightRule {
+ public:
+  virtual ~WeightRule() = default;
+  // packed = the effective weight at the step's temperature, in the activations' type.
+  virtual void pack(at::ArrayRef<ConvState> convs, const StepValues& values) = 0;
+  // From packed's gradients to those of the parameters, and one step of SGD.
+  virtual void update(at::ArrayRef<ConvState> convs, const StepValues& values, const UpdateOptions& options) = 0;
+};
+
+using TensorByName = std::function<torch::Tensor(const std::string&)>;
+
+// The rules of a network. Methods that Ops has kernels for (dense, and attention with one tap) go through them, many
+// layers at a time. For every other one autograd runs over the layer's soft_weight(): it needs nothing but the layer.
+class WeightRules {
+ public:
+  explicit WeightRules(std::shared_ptr<Ops> ops);
+
+  // Sets the rule of a convolution whose weight and layer are there, and what that rule needs.
+  void choose(ConvState& conv, const Node& node, const TensorByName& tensor, const TensorByName& momentum) const;
+
+  void pack(at::ArrayRef<ConvState> convs, const StepValues& values) const;
+  void update(at::ArrayRef<ConvState> convs, const StepValues& values, const UpdateOptions& options) const;
+
+ private:
+  std::unique_ptr<WeightRule> kernels_, autograd_;
+};
+
+}  // namespace onetap::fused

@@ -1,0 +1,85 @@
+// A convolution as a training method has it: what the training loop, tests, records, freezing and the fused engine know
+// of it. The layer of a node is made by the factory that its method's name stands for.
+#pragma once
+
+#include "onetap/graph/graph.h"
+#include "onetap/nn/torch.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace onetap::nn {
+
+enum class AttentionMode {
+  kSoft,   // as it is trained, by the temperature
+  kHard,   // as it is frozen
+  kRound,  // as the authors' code finishes it: ones where P > 0.5
+};
+
+// What is left of a convolution once it is trained.
+struct FrozenConv {
+  torch::Tensor weight;  // as the layer's; with codes [out, in / groups, taps]
+  torch::Tensor codes;   // int64, [output blocks, input blocks, taps] as TapLayout has them; undefined: every position
+  torch::Tensor bias;    // undefined: none
+};
+
+// Which positions a layer would keep, for records of a run.
+struct TapChoice {
+  torch::Tensor p;          // [output blocks, input blocks, S]
+  torch::Tensor positions;  // [output blocks, input blocks, taps]
+};
+
+class TrainedConv : public torch::nn::Module {
+ public:
+  // [out, in / groups, kernel...].
+  torch::Tensor weight;
+
+  virtual torch::Tensor forward(const torch::Tensor& x) = 0;
+
+  double temperature() const { return temperature_; }
+  void set_temperature(double temperature);
+  AttentionMode mode() const { return mode_; }
+  void set_mode(AttentionMode mode) { mode_ = mode; }
+
+  // What the convolution multiplies by in the present mode, at the present temperature; shaped as `weight`.
+  torch::Tensor effective_weight() const;
+
+  // The same in mode kSoft at a temperature that is a tensor of one number, on the device of the parameters. Its
+  // gradients are those of the parameters. It must not wait for the device: CUDA graphs capture it.
+  virtual torch::Tensor soft_weight(const torch::Tensor& temperature) const = 0;
+  // In mode kHard or kRound.
+  virtual torch::Tensor finished_weight(AttentionMode mode) const = 0;
+  // Its node becomes the op that the table of methods says.
+  virtual FrozenConv freeze() const = 0;
+  virtual std::optional<TapChoice> describe() const { return std::nullopt; }
+
+ private:
+  double temperature_ = 1.0;
+  AttentionMode mode_ = AttentionMode::kSoft;
+};
+
+// One for images, with the window of a node: `weight`, and `bias` if the node has one, drawn as torch::nn::Conv2d does.
+// A method that derives from it says how its weights are made and frozen.
+class TrainedConv2d : public TrainedConv {
+ public:
+  torch::Tensor bias;  // may be undefined
+
+  TrainedConv2d(const Node& node, int64_t in_channels);
+  torch::Tensor forward(const torch::Tensor& x) override;
+  void pretty_print(std::ostream& stream) const override;
+
+ protected:
+  const Node node_;
+};
+
+using ConvFactory = std::function<std::shared_ptr<TrainedConv>(const Node& node, int64_t in_channels)>;
+
+// Names the layer of a method that the table has. kUsage if there is one.
+void add_conv_factory(const std::string& method, ConvFactory factory);
+
+// The layer of a node whose method is not `conv`. kUsage if none is known.
+std::shared_ptr<TrainedConv> make_trained_conv(const Node& node, int64_t in_channels);
+
+}  // namespace onetap::nn
