@@ -1,12 +1,14 @@
 #include "onetap/train/evaluate.h"
 
-#include "onetap/train/device_batches.h"
+#include "onetap/batches/device_batches.h"
+#include "onetap/nn/evaluation_scope.h"
 #include "onetap/train/score_sums.h"
 
 namespace onetap {
+
 std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data, const EvalOptions& options) {
   const torch::NoGradGuard no_grad;
-  const EvaluationScope scope(module);
+  const nn::EvaluationScope scope(module);
   const bool has_sal = !module->sal_layers().empty();
   ScoreSums soft, hard;
   EvalResult result;
@@ -22,6 +24,7 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
     result.images += batch.labels.size(0);
     stopped = options.progress && !options.progress(result.images);
   }
+  stopped = stopped || batches.stopped();
   if (options.ranks != nullptr) {
     const auto sums =
         options.ranks->sum({soft.loss, static_cast<double>(soft.right), hard.loss, static_cast<double>(hard.right),
@@ -38,7 +41,7 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
 }
 
 std::optional<EvalResult> evaluate(nn::GraphModule& module, fused::Engine& engine, const EvalOptions& options) {
-  const EvaluationScope scope(module);
+  const nn::EvaluationScope scope(module);
   std::vector<nn::AttentionMode> modes = {nn::AttentionMode::kSoft};
   if (!module->sal_layers().empty()) modes.push_back(options.hard_mode);
   const auto sums = engine.test(modes, options.progress);

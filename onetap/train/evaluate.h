@@ -1,10 +1,10 @@
 // Accuracy and loss of a network on a test set, soft and hard.
 #pragma once
 
+#include "onetap/batches/batch_stream.h"
 #include "onetap/fused/engine.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/ranks/rank_group.h"
-#include "onetap/train/loader.h"
 
 #include <functional>
 #include <optional>
@@ -12,7 +12,7 @@
 namespace onetap {
 
 struct Score {
-  double accuracy = 0;  // share of right answers, 0..1
+  double accuracy = 0;  // share of images classified right, 0..1
   double loss = 0;      // mean cross-entropy
 };
 
@@ -33,7 +33,7 @@ struct EvalOptions {
   RankGroup* ranks = nullptr;
 };
 
-// Nothing if `progress` stopped it. The module is left in training mode and soft.
+// Nothing if `progress` or stream.stopped stopped it. The module is left in training mode and soft.
 std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data, const EvalOptions& options);
 
 // The same on the engine's test set.
