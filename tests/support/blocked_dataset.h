@@ -10,17 +10,20 @@ namespace onetap::testing {
 
 class BlockedDataset : public Dataset {
  public:
-  // `blocked`: index of the image; none if negative. Ten classes in turn, noise of 32x32.
-  BlockedDataset(int64_t blocked, int64_t size) : blocked_(blocked), size_(size) {}
+  // `blocked`: index of the image; none if negative. `reads_before`: how often it can be read before it hangs. Ten
+  // classes in turn, noise of 32x32.
+  BlockedDataset(int64_t blocked, int64_t size, int64_t reads_before = 0)
+      : blocked_(blocked), size_(size), reads_before_(reads_before) {}
 
   int64_t size() const override { return size_; }
   int64_t label(int64_t index) const override { return index % 10; }
   void read(int64_t index, Image& image) const override {
     if (index == blocked_) {
       std::unique_lock<std::mutex> lock(mutex_);
-      ++waiting_;
-      changed_.notify_all();
-      changed_.wait(lock, [&] { return released_; });
+      if (++reads_ > reads_before_) {
+        changed_.notify_all();
+        changed_.wait(lock, [&] { return released_; });
+      }
     }
     image = {3, 32, 32, std::vector<uint8_t>(3 * 32 * 32)};
     uint32_t state = static_cast<uint32_t>(index) + 1;
@@ -30,7 +33,7 @@ class BlockedDataset : public Dataset {
   // Until somebody hangs.
   void wait_for_reader() const {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [&] { return waiting_ > 0; });
+    changed_.wait(lock, [&] { return reads_ > reads_before_; });
   }
   // The read returns, now and whenever it is called again.
   void release() const {
@@ -40,10 +43,10 @@ class BlockedDataset : public Dataset {
   }
 
  private:
-  const int64_t blocked_, size_;
+  const int64_t blocked_, size_, reads_before_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  mutable int64_t waiting_ = 0;
+  mutable int64_t reads_ = 0;
   mutable bool released_ = false;
 };
 

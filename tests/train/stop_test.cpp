@@ -15,10 +15,11 @@ using testing::TempDir;
 
 constexpr int64_t kTrainImages = 40, kBatch = 8;
 
-// Image `train_blocked` or `test_blocked` hangs; negative: none.
+// Image `train_blocked` or `test_blocked` hangs; negative: none. `epochs_before`: that of training, after so many
+// epochs.
 struct Source {
-  Source(int64_t train_blocked, int64_t test_blocked)
-      : train(std::make_shared<const BlockedDataset>(train_blocked, kTrainImages)),
+  Source(int64_t train_blocked, int64_t test_blocked, int64_t epochs_before = 0)
+      : train(std::make_shared<const BlockedDataset>(train_blocked, kTrainImages, epochs_before)),
         test(std::make_shared<const BlockedDataset>(test_blocked, 20)) {
     source.train = train;
     source.test = test;
@@ -85,20 +86,10 @@ RunState last_state(const std::filesystem::path& root) {
 
 class Stop : public ::testing::TestWithParam<const char*> {};
 
-// The image's batch decides after which step: its place in the epoch's order is that of the shuffle.
-int64_t batch_of(int64_t image) {
-  const auto order = permutation(kTrainImages, Random(Recipe().seed, Purpose::kShuffle, 0));
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (order[i] == image) return static_cast<int64_t>(i) / kBatch;
-  }
-  return -1;
-}
-
-int64_t image_of_batch(int64_t batch) {
-  for (int64_t image = 0; image < kTrainImages; ++image) {
-    if (batch_of(image) == batch) return image;
-  }
-  return -1;
+// The first image of a batch, in the order of the epoch's shuffle.
+int64_t image_of_batch(int64_t batch, uint32_t epoch = 0) {
+  return permutation(kTrainImages, Random(Recipe().seed, Purpose::kShuffle, epoch))
+      .at(static_cast<size_t>(batch * kBatch));
 }
 
 TEST_P(Stop, WinsOverAReadThatHangs) {
@@ -135,14 +126,35 @@ TEST_P(Stop, WinsOverATestImageThatHangs) {
 INSTANTIATE_TEST_SUITE_P(Engines, Stop, ::testing::Values("plain", "fused"),
                          [](const auto& tested) { return std::string(tested.param); });
 
-// Told to stop a second time at the start of an epoch, where the newest checkpoint is of the same place in the run.
+// Before the first step of the second epoch: the first one is not tested and logged again.
+TEST_P(Stop, BetweenTwoEpochsIsTheEndOfTheFirst) {
+  const TempDir dir;
+  const Source whole(-1, -1);
+  train_on(dir / "whole", GetParam(), whole.source, nullptr);
+  {
+    const Source hangs(image_of_batch(0, 1), -1, /*epochs_before=*/1);
+    EXPECT_EQ(train_on(dir / "run", GetParam(), hangs.source, hangs.train.get()).outcome, TrainOutcome::kInterrupted);
+    EXPECT_EQ(last_state(dir / "run").step, kTrainImages / kBatch);
+    EXPECT_TRUE(last_state(dir / "run").epoch_logged);
+    EXPECT_EQ(CheckpointFolder(RunFiles(dir / "run").checkpoints()).list().size(), 1u);
+  }
+  EXPECT_EQ(train_on(dir / "run", GetParam(), whole.source, nullptr).outcome, TrainOutcome::kFinished);
+  EXPECT_TRUE(testing::final_weights(dir / "run") == testing::final_weights(dir / "whole"));
+  EXPECT_EQ(testing::timeless_metrics(dir / "run"), testing::timeless_metrics(dir / "whole"));
+}
+
+// A run that resumes and does no step has nothing to save: the checkpoint it came from stays in its place.
 TEST(StopTwice, LeavesTheCheckpointAsItIs) {
   const TempDir dir;
   const Source hangs(image_of_batch(3), -1);
-  for (int time = 0; time < 2; ++time) {
+  const auto checkpoint = dir.path() / "run" / "checkpoints" / "step-000000003-open" / "state.json";
+  std::filesystem::file_time_type written;
+  for (const bool first : {true, false}) {
     EXPECT_EQ(train_on(dir / "run", "plain", hangs.source, hangs.train.get()).outcome, TrainOutcome::kInterrupted);
-    EXPECT_EQ(last_state(dir / "run").step, 3);
+    ASSERT_TRUE(std::filesystem::exists(checkpoint));
+    if (first) written = std::filesystem::last_write_time(checkpoint);
   }
+  EXPECT_EQ(std::filesystem::last_write_time(checkpoint), written);
 }
 
 TEST(StopSensitivity, EndsTheWait) {
