@@ -26,14 +26,15 @@ struct EvalOptions {
   StreamOptions stream;
   nn::AttentionMode hard_mode = nn::AttentionMode::kHard;
   torch::Device device = torch::kCPU;
-  // Called after every batch with the images done; returning false stops early.
+  // Called after every batch with the images done; returning false stops early, as stream.stopped does in a wait for
+  // data.
   std::function<bool(int64_t)> progress;
   // Several processes share the test, each with its part of the stream; all get the result of the whole, or nothing if
   // one was stopped.
   RankGroup* ranks = nullptr;
 };
 
-// Nothing if `progress` or stream.stopped stopped it. The module is left in training mode and soft.
+// Nothing if `progress` stopped it. The module is left in training mode and soft.
 std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data, const EvalOptions& options);
 
 // The same on the engine's test set.

@@ -25,11 +25,11 @@ struct Sensitivity {
 struct SensitivityOptions {
   StreamOptions stream;
   torch::Device device = torch::kCPU;
-  // Called after every batch; returning false stops early.
+  // Called after every batch; returning false stops early, as stream.stopped does in a wait for data.
   std::function<bool(int64_t images)> progress;
 };
 
-// One pass over the test set. Nothing if `progress` or stream.stopped stopped it. The module is left in training mode
+// One pass over the test set. Nothing if `progress` stopped it. The module is left in training mode
 // and soft.
 std::optional<Sensitivity> measure_sensitivity(nn::GraphModule& module, const Dataset& test,
                                                const SensitivityOptions& options);

@@ -39,12 +39,12 @@ std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::strin
     };
   }
   SessionPool sessions(model);
-  const Predictions predictions = score_classifier(*source->test, score, [&](const float* pixels) {
+  const Predictions said = score_classifier(*source->test, score, [&](const float* pixels) {
     return options.reference ? run_reference(net, pixels) : sessions.run(pixels);
   });
   console().clear_progress();
-  return {{path, net.graph.name(), weight_type_name(net.weight_type), "frozen", 0, predictions.accuracy(),
-           predictions.loss(), count_network(net.graph, CountRules::kPaper).params}};
+  return {{path, net.graph.name(), weight_type_name(net.weight_type), "frozen", 0, said.accuracy(), said.loss(),
+           count_network(net.graph, CountRules::kPaper).params}};
 }
 
 void print_eval_json(const std::vector<EvalRow>& rows) {
