@@ -25,12 +25,11 @@ struct Sensitivity {
 struct SensitivityOptions {
   StreamOptions stream;
   torch::Device device = torch::kCPU;
-  // Called after every batch; returning false stops early, as stream.stopped does in a wait for data.
+  // Called after every batch; returning false stops early.
   std::function<bool(int64_t images)> progress;
 };
 
-// One pass over the test set. Nothing if `progress` stopped it. The module is left in training mode
-// and soft.
+// One pass over the test set. Nothing if `progress` stopped it. The module is left in training mode and soft.
 std::optional<Sensitivity> measure_sensitivity(nn::GraphModule& module, const Dataset& test,
                                                const SensitivityOptions& options);
 
