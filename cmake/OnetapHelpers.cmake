@@ -56,6 +56,18 @@ function(onetap_use_torch target)
   target_compile_options(${target} PRIVATE -fPIC)
 endfunction()
 
+# onetap_cuda_kernels(ROOM SOURCES...)
+# The CUDA sources of a room, apart from it because the flags of our C++ are not nvcc's; ONETAP_CUDA in its C++ sources.
+function(onetap_cuda_kernels room)
+  add_library(onetap_${room}_kernels OBJECT ${ARGN})
+  set_target_properties(onetap_${room}_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_STANDARD 17)
+  target_include_directories(onetap_${room}_kernels PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(onetap_${room}_kernels PRIVATE --expt-relaxed-constexpr)
+  target_sources(onetap_${room} PRIVATE $<TARGET_OBJECTS:onetap_${room}_kernels>)
+  target_compile_definitions(onetap_${room} PRIVATE ONETAP_CUDA)
+  target_include_directories(onetap_${room} SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+endfunction()
+
 # onetap_test(ROOM SOURCES ... LINK ... [TORCH])
 function(onetap_test name)
   cmake_parse_arguments(test "TORCH" "" "SOURCES;LINK" ${ARGN})

@@ -22,8 +22,9 @@ struct Image {
 // Told the height and width of a whole image, says how many eighths of them are enough: 1 to 8.
 using EighthsNeeded = std::function<int(int64_t height, int64_t width)>;
 
-// A labelled set of images. Every method may be called from several threads at once.
-class Dataset {
+// A labelled set of images. Every method may be called from several threads at once. One that a shared_ptr owns is kept
+// alive by those who still read it: a read may hang (a file system that does not answer) and outlast everybody else.
+class Dataset : public std::enable_shared_from_this<Dataset> {
  public:
   virtual ~Dataset() = default;
 
@@ -39,15 +40,6 @@ class Dataset {
   // What to call image `index` in a message.
   virtual std::string describe(int64_t index) const;
 };
-
-// Part of so many things in a row, when they are divided as evenly as may be.
-struct Portion {
-  int64_t first = 0, count = 0;
-};
-constexpr Portion portion_of(int64_t things, int64_t part, int64_t parts) {
-  const int64_t first = things * part / parts;
-  return {first, things * (part + 1) / parts - first};
-}
 
 // Images of one size, held in memory.
 class MemoryDataset : public Dataset {
@@ -78,8 +70,8 @@ struct Normalisation {
 // A data set as a training run sees it.
 struct DataSource {
   std::string spec;  // as typed: "cifar10:DIR"
-  std::unique_ptr<const Dataset> train;
-  std::unique_ptr<const Dataset> test;
+  std::shared_ptr<const Dataset> train;
+  std::shared_ptr<const Dataset> test;
   std::vector<std::string> classes;
   // Height and width of every image, or 0 where they vary (image folders).
   int64_t image_size = 0;

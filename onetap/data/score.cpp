@@ -9,6 +9,7 @@
 #include <cmath>
 #include <future>
 #include <limits>
+#include <system_error>
 #include <thread>
 
 namespace onetap {
@@ -78,8 +79,14 @@ Predictions score_classifier(const Dataset& test, const ScoreOptions& options,
     }
   };
   std::vector<std::future<void>> threads;
-  for (int64_t t = 0; t < std::max<int64_t>(1, options.threads); ++t) {
-    threads.push_back(std::async(std::launch::async, work));
+  const int64_t wanted = std::max<int64_t>(1, options.threads);
+  try {
+    for (int64_t t = 0; t < wanted; ++t) threads.push_back(std::async(std::launch::async, work));
+  } catch (const std::system_error& problem) {
+    next = images;  // those that did start end after the present image
+    const size_t started = threads.size();
+    threads.clear();
+    fail("[score] expected {} threads, got {}: {}", wanted, started, problem.code().message());
   }
   while (options.progress && done < images) {
     options.progress(done);

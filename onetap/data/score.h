@@ -1,4 +1,4 @@
-// How right a classifier is on a test set, whoever computes it.
+// Accuracy and loss of a classifier on a test set, whatever runs it.
 #pragma once
 
 #include "onetap/data/dataset.h"
@@ -10,7 +10,7 @@
 
 namespace onetap {
 
-// What a classifier said to the first images of a test set.
+// A classifier's outputs for the first images of a test set.
 struct Predictions {
   int64_t classes = 0;
   std::vector<int64_t> labels;  // one per image
@@ -34,12 +34,12 @@ struct ScoreOptions {
   View view;
   int64_t images = 0;  // the first so many; 0 means all
   int64_t threads = 1;
-  // Called now and then, from the calling thread, with the images done.
+  // Called every 50 ms, from the calling thread, with the images done.
   std::function<void(int64_t)> progress;
 };
 
 // `classify` gets one image as the view has it and returns its outputs; it is called from several threads at once.
-// What it throws is thrown here.
+// What it throws is thrown here. kFailure if the system cannot start a thread.
 Predictions score_classifier(const Dataset& test, const ScoreOptions& options,
                              const std::function<std::vector<float>(const float*)>& classify);
 

@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/half.h"
+#include "onetap/graph/batch_norm.h"
 #include "onetap/nn/tensor_file.h"
 #include "onetap/tap/fold.h"
 
@@ -51,8 +52,7 @@ class Freezer {
   torch::Tensor state(const std::string& name) const { return state_.at(name).to(torch::kCPU, torch::kFloat64); }
 
   ScaleShift batch_norm(const std::string& name) const {
-    static const double eps = torch::nn::BatchNorm2dOptions(1).eps();
-    const auto scale = state(name + ".weight") / (state(name + ".running_var") + eps).sqrt();
+    const auto scale = state(name + ".weight") / (state(name + ".running_var") + kBatchNormEpsilon).sqrt();
     return {scale, state(name + ".bias") - state(name + ".running_mean") * scale};
   }
 

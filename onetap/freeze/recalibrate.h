@@ -1,12 +1,12 @@
-// Batch norm's statistics taken anew, with the taps that will be kept.
+// Recomputes batch norm's running statistics through the hard network.
 //
-// Training leaves averages over the soft network's last steps. A slice that still wavered between two taps then, or a
-// network hardened early, gives its channel another mean and variance; training never notices, since there every batch
-// is normalised by itself, but the frozen network computes with those averages.
+// Training leaves averages over the soft network's last steps. A slice that had not yet settled on one tap, or a
+// network hardened early, gives its channel another mean and variance. Training is not affected, since it normalises
+// every batch by its own statistics, but the frozen network computes with those averages.
 #pragma once
 
+#include "onetap/batches/batch_stream.h"
 #include "onetap/nn/graph_module.h"
-#include "onetap/train/loader.h"
 
 #include <functional>
 
@@ -19,7 +19,7 @@ struct RecalibrateOptions {
 };
 
 // Replaces the running means and variances by their averages over batches of training images, through the hard network.
-// The images it took. The module is left in training mode and soft.
+// Returns the number of images used. The module is left in training mode and soft.
 int64_t recalibrate(nn::GraphModule& module, const Dataset& train, const RecalibrateOptions& options);
 
 }  // namespace onetap

@@ -3,31 +3,32 @@
 #include "onetap/base/error.h"
 #include "onetap/base/fail.h"
 #include "onetap/graph/method.h"
+#include "onetap/nn/evaluation_scope.h"
 #include "onetap/runtime/session_pool.h"
-#include "onetap/train/score_sums.h"
 
 namespace onetap {
 namespace {
 
-Predictions ask_module(nn::GraphModule& module, const Dataset& test, const VerifyOptions& options,
-                       const std::string& stage) {
+Predictions predict_by_module(nn::GraphModule& module, const Dataset& test, const VerifyOptions& options,
+                              const std::string& stage) {
   const torch::NoGradGuard no_grad;
-  Predictions said;
+  Predictions predictions;
   BatchStream stream(test, options.stream);
   Batch batch;
   while (stream.next(batch)) {
     const auto outputs = module->forward(batch.images).to(torch::kFloat32).contiguous();
-    said.classes = outputs.size(1);
-    said.outputs.insert(said.outputs.end(), outputs.data_ptr<float>(), outputs.data_ptr<float>() + outputs.numel());
+    predictions.classes = outputs.size(1);
+    const auto* values = outputs.data_ptr<float>();
+    predictions.outputs.insert(predictions.outputs.end(), values, values + outputs.numel());
     const auto* labels = batch.labels.data_ptr<int64_t>();
-    said.labels.insert(said.labels.end(), labels, labels + batch.labels.numel());
-    if (options.progress) options.progress(stage, said.images());
+    predictions.labels.insert(predictions.labels.end(), labels, labels + batch.labels.numel());
+    if (options.progress) options.progress(stage, predictions.images());
   }
-  return said;
+  return predictions;
 }
 
-Predictions ask_runtime(const TapNet& net, const Dataset& test, const VerifyOptions& options,
-                        const std::string& stage) {
+Predictions predict_by_runtime(const TapNet& net, const Dataset& test, const VerifyOptions& options,
+                               const std::string& stage) {
   ScoreOptions score;
   score.view = options.stream.view;
   score.images = options.stream.images;
@@ -39,31 +40,31 @@ Predictions ask_runtime(const TapNet& net, const Dataset& test, const VerifyOpti
 
 }  // namespace
 
-void StageCheck::add(const char* name, Predictions said) {
-  Stage stage{name, std::move(said), {}};
-  if (!stages_.empty()) stage.from_before = compare_outputs(stages_.back().said, stage.said);
+void StageCheck::add(const char* name, Predictions predictions) {
+  Stage stage{name, std::move(predictions), {}};
+  if (!stages_.empty()) stage.from_before = compare_outputs(stages_.back().predictions, stage.predictions);
   stages_.push_back(std::move(stage));
 }
 
 void StageCheck::trained(nn::GraphModule& module) {
-  const EvaluationScope scope(module);
+  const nn::EvaluationScope scope(module);
   if (!has_soft_form(module->graph())) {
-    add("dense", ask_module(module, test_, options_, "dense"));
+    add("dense", predict_by_module(module, test_, options_, "dense"));
   } else {
-    add("soft", ask_module(module, test_, options_, "soft"));
+    add("soft", predict_by_module(module, test_, options_, "soft"));
     const nn::ModeGuard guard(module, nn::AttentionMode::kHard);
-    add("hard", ask_module(module, test_, options_, "hard"));
+    add("hard", predict_by_module(module, test_, options_, "hard"));
   }
 }
 
 void StageCheck::recalibrated(nn::GraphModule& module) {
-  const EvaluationScope scope(module);
+  const nn::EvaluationScope scope(module);
   const nn::ModeGuard guard(module, nn::AttentionMode::kHard);
-  add("recalibrated", ask_module(module, test_, options_, "recalibrated"));
+  add("recalibrated", predict_by_module(module, test_, options_, "recalibrated"));
 }
 
 void StageCheck::frozen(const char* name, const TapNet& net) {
-  add(name, ask_runtime(net, test_, options_, name));
+  add(name, predict_by_runtime(net, test_, options_, name));
 }
 
 double rounding_tolerance(WeightType type) {

@@ -1,10 +1,10 @@
-// Proof that nothing was lost between training and the file: every stage answers the same test images.
+// Checks that nothing was lost between training and the file: every stage classifies the same test images.
 #pragma once
 
+#include "onetap/batches/batch_stream.h"
 #include "onetap/data/score.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/tap/tap_net.h"
-#include "onetap/train/loader.h"
 
 #include <functional>
 #include <string>
@@ -14,7 +14,7 @@ namespace onetap {
 
 struct Stage {
   std::string name;  // soft, hard (or dense), recalibrated, folded, file
-  Predictions said;
+  Predictions predictions;
   OutputDifference from_before;  // to the stage before; zero for the first
 };
 
@@ -24,8 +24,8 @@ struct VerifyOptions {
   std::function<void(const std::string& stage, int64_t images)> progress;
 };
 
-// Asks one stage after the other. Modules answer by LibTorch on the CPU and are left in training mode and soft; nets
-// answer by the runtime that will run the file.
+// Evaluates one stage after the other. Modules run in LibTorch on the CPU and are left in training mode and soft; nets
+// run in the runtime that will run the file.
 class StageCheck {
  public:
   StageCheck(const Dataset& test, VerifyOptions options) : test_(test), options_(std::move(options)) {}
@@ -39,7 +39,7 @@ class StageCheck {
   const std::vector<Stage>& stages() const { return stages_; }
 
  private:
-  void add(const char* name, Predictions said);
+  void add(const char* name, Predictions predictions);
 
   const Dataset& test_;
   const VerifyOptions options_;

@@ -202,24 +202,6 @@ class CudaOps : public Ops {
     return out;
   }
 
-  void crop(const PackedBatch& batch, const View& view, const torch::Tensor& out) override {
-    cuda::CropArguments a;
-    a.bytes = batch.bytes.data_ptr<uint8_t>();
-    a.entries = reinterpret_cast<const CropEntry*>(batch.entries.data_ptr<uint8_t>());
-    a.count = batch.images();
-    a.size = view.size;
-    a.channels = out.size(1);
-    a.wide = out.scalar_type() == torch::kFloat32;
-    for (size_t c = 0; c < 3; ++c) {
-      const Scale scale = scale_of(view.normalisation, c);
-      a.multiply[c] = scale.multiply;
-      a.add[c] = scale.add;
-    }
-    a.out = out.data_ptr();
-    cuda::crop(a, stream());
-    C10_CUDA_KERNEL_LAUNCH_CHECK();
-  }
-
   void advance(const AugmentState& state, const torch::Tensor& counter, const torch::Tensor& tables,
                const StepValues& values) override {
     cuda::advance(state.clock.data_ptr<int64_t>(), counter.data_ptr<int64_t>(), tables.data_ptr<float>(),

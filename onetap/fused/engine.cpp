@@ -32,11 +32,8 @@ bool is_streamed(const DataSource& source, const EngineOptions& options) {
   return source.image_size != options.view.size || options.augment.kind == Augment::kResizedCrop;
 }
 
-std::string engine_obstacle(const Graph& graph, const DataSource& source, const EngineOptions& options) {
-  const std::string obstacle = make_plan(graph).obstacle;
-  if (!obstacle.empty()) return obstacle;
-  if (is_streamed(source, options) && !options.open_train) return "images are not all of the network's size";
-  return "";
+std::string engine_obstacle(const Graph& graph) {
+  return make_plan(graph).obstacle;
 }
 
 Engine::Engine(nn::GraphModule module, const nn::NamedTensors& momenta, const DataSource& source,
@@ -69,8 +66,15 @@ std::unique_ptr<SampleSource> Engine::make_source(const DataSource& source, bool
   const Dataset& data = train ? *source.train : *source.test;
   SourceOptions to = {options_.batch_size, network_.input_channels(), options_.type, /*shuffled=*/train};
   if (is_streamed(source, options_)) {
-    return streamed_source(ops_, to, data.size(), options_.view, options_.device,
-                           train ? options_.open_train : options_.open_test);
+    StreamOptions stream;
+    stream.view = options_.view;
+    stream.workers = options_.workers;
+    stream.train = train;
+    stream.augment = options_.augment;
+    stream.seed = options_.seed;
+    if (options_.ranks != nullptr) stream.part = options_.ranks->part();
+    stream.stopped = options_.stopped;
+    return streamed_source(to, data, stream, options_.device);
   }
   AugmentState state = resident_data(data, options_.view, options_.device);
   if (train) {
@@ -161,8 +165,8 @@ std::function<void()> Engine::ready(const std::function<void()>& work) {
   return options_.device.is_cuda() && options_.capture ? capture_graph(work) : work;
 }
 
-void Engine::replay(int64_t count) {
-  train_->prepare(portion_of(count, part_.index, part_.of));
+bool Engine::replay(int64_t count) {
+  if (!train_->prepare(portion_of(count, part_.index, part_.of))) return false;
   auto& graph = graphs_[count];
   if (!graph) {
     without_trace([&] {
@@ -171,6 +175,7 @@ void Engine::replay(int64_t count) {
     });
   }
   graph();
+  return true;
 }
 
 double Engine::time(const std::function<void()>& work, int64_t repeats) {
@@ -200,14 +205,15 @@ double Engine::time_convolutions(int64_t repeats) {
   return time([&] { network_.convolve_only(inputs); }, repeats);
 }
 
-void Engine::run(int64_t steps, const std::function<void(int64_t)>& after_step) {
+int64_t Engine::run(int64_t steps, const std::function<void(int64_t)>& after_step) {
   for (int64_t i = 0; i < steps; ++i, ++at_) {
     const int64_t count = train_->count(at_);
-    replay(count);
+    if (!replay(count)) return i;
     images_ += count;
     ++steps_done_;
     if (after_step) after_step(steps_done_);
   }
+  return steps;
 }
 
 Sums Engine::sums() const {
@@ -231,7 +237,8 @@ std::optional<std::vector<Sums>> Engine::test(const std::vector<nn::AttentionMod
   for (int64_t i = part_.index; i * test_->batch_size() < test_->images() && !stopped; i += part_.of) {
     const Portion whole{0, test_->count(i)};
     test_->state().clock[0] = i;
-    test_->prepare(whole);
+    stopped = !test_->prepare(whole);
+    if (stopped) break;
     const Sample sample = test_->sample(whole);
     for (size_t m = 0; m < modes.size(); ++m) {
       const nn::ModeGuard guard(module_, modes[m]);

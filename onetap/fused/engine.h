@@ -28,8 +28,10 @@ struct EngineOptions {
   double label_smoothing = 0;
   UpdateOptions update;
   std::vector<float> learning_rates, temperatures;  // of every step of the run, and one more
-  // For data that cannot lie on the device whole: in batches of batch_size.
-  OpenStream open_train, open_test;
+  // For data that are streamed: threads that read them, and whether to give up waiting for a batch
+  // (StreamOptions::stopped).
+  int64_t workers = 1;
+  std::function<bool()> stopped;
   // Several processes: each takes its part of every batch, and steps are those of all together. Must outlive the
   // engine.
   RankGroup* ranks = nullptr;
@@ -39,7 +41,7 @@ struct EngineOptions {
 bool is_streamed(const DataSource& source, const EngineOptions& options);
 
 // Why a run cannot be done by the engine; empty: it can.
-std::string engine_obstacle(const Graph& graph, const DataSource& source, const EngineOptions& options);
+std::string engine_obstacle(const Graph& graph);
 
 // Added up over images.
 struct Sums {
@@ -60,9 +62,9 @@ class Engine {
 
   // Places the run before step `first` of an epoch, `steps_done` steps after its start; `so_far` is of this epoch.
   void start_epoch(int64_t epoch, int64_t first, int64_t steps_done, const Sums& so_far = {});
-  // So many steps of the epoch. Returns when they are under way. `after_step`, if given, is called after each, with its
-  // number in the run; the first is 1.
-  void run(int64_t steps, const std::function<void(int64_t)>& after_step = {});
+  // So many steps of the epoch. Returns when they are under way, with their number: fewer if options.stopped ended a
+  // wait for data. `after_step`, if given, is called after each, with its number in the run; the first is 1.
+  int64_t run(int64_t steps, const std::function<void(int64_t)>& after_step = {});
   // Of the epoch and of all ranks, with what it began with; waits for the steps. They are added up step by step on the
   // device, so they do not depend on when they were asked for.
   Sums sums() const;
@@ -92,7 +94,8 @@ class Engine {
   // What does `work`: on a GPU a captured graph of it.
   std::function<void()> ready(const std::function<void()>& work);
   double time(const std::function<void()>& work, int64_t repeats);
-  void replay(int64_t count);
+  // False if options.stopped ended the wait for its images.
+  bool replay(int64_t count);
 
   EngineOptions options_;
   std::shared_ptr<Ops> ops_;

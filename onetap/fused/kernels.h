@@ -4,8 +4,6 @@
 // bfloat16.
 #pragma once
 
-#include "onetap/fused/crop_entry.h"
-
 #include <cstdint>
 #include <cuda_runtime.h>
 
@@ -88,17 +86,6 @@ struct SampleArguments {
   int64_t* out_labels = nullptr;
 };
 void sample(const SampleArguments& arguments, cudaStream_t stream);
-
-// The views of a packed batch: `count` squares of `size`, by the triangle filter of data/triangle.h or pixel for pixel.
-struct CropArguments {
-  const uint8_t* bytes = nullptr;
-  const CropEntry* entries = nullptr;
-  int64_t count = 0, size = 0, channels = 0;
-  bool wide = false;
-  float multiply[3] = {}, add[3] = {};
-  void* out = nullptr;
-};
-void crop(const CropArguments& arguments, cudaStream_t stream);
 
 void advance(int64_t* clock, int64_t* counter, const float* tables, int64_t steps, float* rates, cudaStream_t stream);
 

@@ -1,14 +1,15 @@
 // Batch norm with the sum and ReLU after it.
 #include "onetap/fused/kernels.h"
 #include "onetap/fused/vector.cuh"
+#include "onetap/graph/batch_norm.h"
 
 #include <algorithm>
 
 namespace onetap::fused::cuda {
 namespace {
 
-constexpr float kEpsilon = 1e-5f;
-constexpr float kRunningMomentum = 0.1f;
+constexpr float kEpsilon = static_cast<float>(kBatchNormEpsilon);
+constexpr float kRunningMomentum = static_cast<float>(kBatchNormMomentum);
 
 constexpr int kRowThreads = 512;
 constexpr int kResident = 3;  // blocks that a multiprocessor has registers for

@@ -5,7 +5,7 @@
 // network's are zero and stay zero. Parameters are the module's own, 32-bit and unpadded.
 #pragma once
 
-#include "onetap/fused/packed.h"
+#include "onetap/nn/torch.h"
 #include "onetap/nn/trained_conv.h"
 
 #include <vector>
@@ -134,8 +134,6 @@ class Ops {
   // Images of `channels` (padded) channels.
   virtual Sample sample(const AugmentState& state, const SampleRange& range, int64_t channels,
                         torch::ScalarType type) = 0;
-  // The views of a packed batch on the device, into activations [N, channels (padded), size, size].
-  virtual void crop(const PackedBatch& batch, const View& view, const torch::Tensor& out) = 0;
   // After a step: the clock goes on, and the rates become those of the next step. tables: [2, steps + 1]; counter: [1]
   // int64, steps done.
   virtual void advance(const AugmentState& state, const torch::Tensor& counter, const torch::Tensor& tables,

@@ -1,5 +1,6 @@
 #include "onetap/data/transform.h"
 #include "onetap/fused/ops.h"
+#include "onetap/graph/batch_norm.h"
 #include "onetap/nn/attention.h"
 
 #include <algorithm>
@@ -8,9 +9,6 @@
 
 namespace onetap::fused {
 namespace {
-
-constexpr double kEpsilon = 1e-5;         // of torch::nn::BatchNorm2d
-constexpr double kRunningMomentum = 0.1;  // likewise
 
 using torch::indexing::Slice;
 
@@ -83,12 +81,12 @@ class ReferenceOps : public Ops {
       variance = wide.var(at::IntArrayRef{0, 2, 3}, /*unbiased=*/false);
       const auto count = static_cast<double>(x.numel() / x.size(1));
       const double unbiased = count / std::max(1.0, count - 1);
-      state.running_mean.lerp_(mean.narrow(0, 0, channels), kRunningMomentum);
-      state.running_var.lerp_(variance.narrow(0, 0, channels) * unbiased, kRunningMomentum);
+      state.running_mean.lerp_(mean.narrow(0, 0, channels), kBatchNormMomentum);
+      state.running_var.lerp_(variance.narrow(0, 0, channels) * unbiased, kBatchNormMomentum);
       state.batches.add_(1);
     }
     state.mean = mean;
-    state.inverse_sd = (variance + kEpsilon).rsqrt();
+    state.inverse_sd = (variance + kBatchNormEpsilon).rsqrt();
     state.scale = padded(state.gamma, x.size(1)) * state.inverse_sd;
     state.shift = padded(state.beta, x.size(1)) - state.mean * state.scale;
     auto y = wide * per_channel(state.scale) + per_channel(state.shift);
@@ -168,27 +166,6 @@ class ReferenceOps : public Ops {
       if (state.cutout > 0) clear(images[n], Cutout::draw(height, state.cutout, random));
     }
     return {images.to(type).contiguous(torch::MemoryFormat::ChannelsLast), state.labels.index_select(0, picks)};
-  }
-
-  // By data/transform.h, on the host.
-  void crop(const PackedBatch& batch, const View& view, const torch::Tensor& out) override {
-    const PackedBatch host = batch.to(torch::kCPU);
-    const auto* entries = reinterpret_cast<const CropEntry*>(host.entries.data_ptr<uint8_t>());
-    auto views = torch::empty({batch.images(), 3, view.size, view.size}, torch::kFloat32);
-    Image image;
-    for (int64_t n = 0; n < batch.images(); ++n) {
-      const CropEntry& e = entries[n];
-      const uint8_t* planes = host.bytes.data_ptr<uint8_t>() + e.offset;
-      image.channels = 3;
-      image.height = e.height;
-      image.width = e.width;
-      image.pixels.assign(planes, planes + int64_t{3} * e.height * e.width);
-      const Crop shown = {
-          {e.top, e.left, e.box_height, e.box_width}, e.flip != 0, e.resize != 0, {e.cut_top, e.cut_left, e.cut_side}};
-      crop_view(image, view, shown, views.data_ptr<float>() + n * view.floats());
-    }
-    out.zero_();
-    out.narrow(1, 0, 3).copy_(views);
   }
 
   void advance(const AugmentState& state, const torch::Tensor& counter, const torch::Tensor& tables,

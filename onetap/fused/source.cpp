@@ -2,6 +2,8 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/random.h"
+#include "onetap/batches/crop.h"
+#include "onetap/batches/feed.h"
 
 #include <algorithm>
 #include <optional>
@@ -12,7 +14,7 @@ namespace {
 class ResidentSource : public SampleSource {
  public:
   ResidentSource(std::shared_ptr<Ops> ops, const SourceOptions& options, const AugmentState& state)
-      : SampleSource(std::move(ops), options) {
+      : SampleSource(options), ops_(std::move(ops)) {
     state_ = state;
   }
 
@@ -31,39 +33,49 @@ class ResidentSource : public SampleSource {
   Sample sample(const Portion& portion) override {
     return ops_->sample(state_, {options_.batch_size, portion.first, portion.count}, options_.channels, options_.type);
   }
+
+ private:
+  std::shared_ptr<Ops> ops_;
 };
 
 class StreamedSource : public SampleSource {
  public:
-  StreamedSource(std::shared_ptr<Ops> ops, const SourceOptions& options, int64_t images, const View& view,
-                 torch::Device device, OpenStream open)
-      : SampleSource(std::move(ops), options), images_(images), view_(view), device_(device), open_(std::move(open)) {
+  StreamedSource(const SourceOptions& options, const Dataset& data, const StreamOptions& stream, torch::Device device)
+      : SampleSource(options), data_(data), stream_(stream), device_(device) {
+    stream_.batch_size = options.batch_size;
+    stream_.packed = true;
+    stream_.pinned = device.is_cuda();
+    const int64_t size = stream.view.size;
     const auto on_device = torch::TensorOptions().device(device);
     state_.clock = torch::zeros({2}, on_device.dtype(torch::kInt64));
     // In one place, for a captured graph reads it there.
-    batch_.images =
-        torch::zeros({options.batch_size, options.channels, view.size, view.size}, on_device.dtype(options.type))
-            .contiguous(torch::MemoryFormat::ChannelsLast);
+    batch_.images = torch::zeros({options.batch_size, options.channels, size, size}, on_device.dtype(options.type))
+                        .contiguous(torch::MemoryFormat::ChannelsLast);
     batch_.labels = torch::zeros({options.batch_size}, on_device.dtype(torch::kInt64));
   }
 
-  int64_t images() const override { return images_; }
+  int64_t images() const override { return data_.size(); }
 
   void start_epoch(int64_t epoch, int64_t first) override {
     SampleSource::start_epoch(epoch, first);
     feed_.reset();  // two at a time would prepare twice as much ahead
-    feed_.emplace(open_(epoch, first), device_);
+    stream_.epoch = epoch;
+    stream_.first_batch = first;
+    feed_.emplace(std::make_unique<BatchStream>(data_, stream_), device_);
   }
 
-  void prepare(const Portion& mine) override {
+  bool prepare(const Portion& mine) override {
     PackedBatch packed;
-    if (!feed_ || !feed_->next(packed) || packed.images() != mine.count) {
+    const bool came = feed_ && feed_->next(packed);
+    if (!came && feed_ && feed_->stopped()) return false;
+    if (!came || packed.images() != mine.count) {
       fail("[fused] expected a batch of {} images from the stream, got {}", mine.count,
            packed.labels.defined() ? packed.images() : 0);
     }
     const Sample to = sample(mine);
     to.labels.copy_(packed.labels);
-    ops_->crop(packed, view_, to.images);
+    crop_packed(packed, stream_.view, to.images);
+    return true;
   }
 
   Sample sample(const Portion& portion) override {
@@ -74,10 +86,9 @@ class StreamedSource : public SampleSource {
   double waited() const override { return feed_ ? feed_->waited() : 0; }
 
  private:
-  int64_t images_;
-  View view_;
+  const Dataset& data_;
+  StreamOptions stream_;
   torch::Device device_;
-  OpenStream open_;
   Sample batch_;  // with places for the images of all ranks
   std::optional<Feed> feed_;
 };
@@ -93,9 +104,9 @@ std::unique_ptr<SampleSource> resident_source(std::shared_ptr<Ops> ops, const So
   return std::make_unique<ResidentSource>(std::move(ops), options, state);
 }
 
-std::unique_ptr<SampleSource> streamed_source(std::shared_ptr<Ops> ops, const SourceOptions& options, int64_t images,
-                                              const View& view, torch::Device device, const OpenStream& open) {
-  return std::make_unique<StreamedSource>(std::move(ops), options, images, view, device, open);
+std::unique_ptr<SampleSource> streamed_source(const SourceOptions& options, const Dataset& data,
+                                              const StreamOptions& stream, torch::Device device) {
+  return std::make_unique<StreamedSource>(options, data, stream, device);
 }
 
 AugmentState resident_data(const Dataset& data, const View& view, torch::Device device) {

@@ -1,11 +1,11 @@
 // Where the images of fused steps come from: from memory of the device, or from a stream.
 #pragma once
 
+#include "onetap/batches/batch_stream.h"
 #include "onetap/data/dataset.h"
-#include "onetap/fused/feed.h"
 #include "onetap/fused/ops.h"
 
-#include <functional>
+#include <algorithm>
 #include <memory>
 
 namespace onetap::fused {
@@ -22,7 +22,7 @@ struct SourceOptions {
 
 class SampleSource {
  public:
-  SampleSource(std::shared_ptr<Ops> ops, const SourceOptions& options) : ops_(std::move(ops)), options_(options) {}
+  explicit SampleSource(const SourceOptions& options) : options_(options) {}
   virtual ~SampleSource() = default;
 
   virtual int64_t images() const = 0;
@@ -31,9 +31,9 @@ class SampleSource {
   int64_t count(int64_t step) const { return std::min(batch_size(), images() - step * batch_size()); }
 
   virtual void start_epoch(int64_t epoch, int64_t first);
-  // Before each step, and not part of a captured graph: images that have to come from elsewhere come. `mine` are those
-  // of the step that this rank has.
-  virtual void prepare(const Portion& /*mine*/) {}
+  // Before each step, and not part of a captured graph: fetches images that are not on the device. `mine` are those of
+  // the step that this rank has. False if the stream was stopped (StreamOptions::stopped) instead.
+  virtual bool prepare(const Portion& /*mine*/) { return true; }
   // Of the step's images.
   virtual Sample sample(const Portion& portion) = 0;
   // Seconds that the device waited in prepare() since the epoch was started.
@@ -43,7 +43,6 @@ class SampleSource {
   const AugmentState& state() const { return state_; }
 
  protected:
-  std::shared_ptr<Ops> ops_;
   SourceOptions options_;
   AugmentState state_;
 };
@@ -52,10 +51,8 @@ class SampleSource {
 std::unique_ptr<SampleSource> resident_source(std::shared_ptr<Ops> ops, const SourceOptions& options,
                                               const AugmentState& state);
 
-// A pass over the set, from batch `first` of the epoch on.
-using OpenStream = std::function<std::unique_ptr<PackedStream>(int64_t epoch, int64_t first)>;
-
-std::unique_ptr<SampleSource> streamed_source(std::shared_ptr<Ops> ops, const SourceOptions& options, int64_t images,
-                                              const View& view, torch::Device device, const OpenStream& open);
+// Every epoch is a pass of packed batches by `stream`, which says all but the epoch and the first batch.
+std::unique_ptr<SampleSource> streamed_source(const SourceOptions& options, const Dataset& data,
+                                              const StreamOptions& stream, torch::Device device);
 
 }  // namespace onetap::fused

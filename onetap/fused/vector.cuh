@@ -1,18 +1,16 @@
 // Activations by fours and eights, for the kernels of this room.
 #pragma once
 
+#include "onetap/batches/activation.cuh"
+
 #include <cstdint>
-#include <cuda_bf16.h>
 
 namespace onetap::fused::cuda {
 
-using Half = __nv_bfloat16;
-
-// with(Type()) for the activations' type: 32 bits wide or half of that.
-template <typename With>
-void of_type(bool wide, const With& with) {
-  wide ? with(float{}) : with(Half{});
-}
+using onetap::cuda::Half;
+using onetap::cuda::of_type;
+using onetap::cuda::put;
+using onetap::cuda::to_float;
 
 inline __device__ float low_half(uint32_t pair) {
   return __uint_as_float(pair << 16);
@@ -75,19 +73,6 @@ __device__ V load(const void* from, int64_t at, bool again = true) {
 template <typename V>
 __device__ void store(const V& vector, void* to, int64_t at) {
   static_cast<typename V::Raw*>(to)[at / V::kSize] = vector.raw();
-}
-
-inline __device__ float to_float(float x) {
-  return x;
-}
-inline __device__ float to_float(Half x) {
-  return __bfloat162float(x);
-}
-inline __device__ void put(float x, float* to) {
-  *to = x;
-}
-inline __device__ void put(float x, Half* to) {
-  *to = __float2bfloat16_rn(x);
 }
 
 }  // namespace onetap::fused::cuda

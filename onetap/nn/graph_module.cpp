@@ -1,6 +1,7 @@
 #include "onetap/nn/graph_module.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/graph/batch_norm.h"
 #include "onetap/graph/method_table.h"
 #include "onetap/graph/op.h"
 #include "onetap/graph/uses.h"
@@ -145,7 +146,9 @@ void GraphModuleImpl::build(WeightInit init) {
         add_conv(node, step, init);
         break;
       case Op::kBatchNorm: {
-        auto bn = place(node.name, torch::nn::BatchNorm2d(node.shape[0]));
+        const auto options =
+            torch::nn::BatchNorm2dOptions(node.shape[0]).eps(kBatchNormEpsilon).momentum(kBatchNormMomentum);
+        auto bn = place(node.name, torch::nn::BatchNorm2d(options));
         step.run = [this, bn](const Values& values) mutable {
           return training_norm_ && is_training() ? training_norm_(*bn, values[0]) : bn->forward(values[0]);
         };

@@ -1,8 +1,5 @@
 #include "onetap/ranks/gradient_sum.h"
 
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/variable.h>
-
 #include <functional>
 
 namespace onetap {

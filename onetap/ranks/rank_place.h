@@ -2,18 +2,14 @@
 // 'onetap launch', Slurm, Open MPI, or MPICH and its kin.
 #pragma once
 
+#include "onetap/base/portion.h"
+
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 
 namespace onetap {
-
-// Which of several parts.
-struct Part {
-  int64_t index = 0;
-  int64_t of = 1;
-};
 
 struct RankPlace {
   int64_t rank = 0;

@@ -1,23 +1,10 @@
 #include "onetap/train/engine_choice.h"
 
 #include "onetap/base/fail.h"
-#include "onetap/train/loader.h"
 #include "onetap/train/resolve.h"
 
 namespace onetap {
 namespace {
-
-fused::OpenStream open_packed(const Recipe& recipe, const View& view, const Dataset& data, bool train,
-                              torch::Device device, const Part& part) {
-  StreamOptions options = recipe_stream(recipe, view, train, part);
-  options.packed = true;
-  options.pinned = device.is_cuda();
-  return [options, &data](int64_t epoch, int64_t first) mutable {
-    options.epoch = epoch;
-    options.first_batch = first;
-    return std::make_unique<BatchStream>(data, options);
-  };
-}
 
 fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, const DataSource& source,
                                     const Schedule& schedule, torch::Device device, RankGroup* ranks) {
@@ -31,15 +18,13 @@ fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, co
   options.seed = recipe.seed;
   options.view = recipe_view(graph, source);
   options.augment = recipe_augment(recipe);
+  options.workers = recipe.workers;
   options.label_smoothing = recipe.label_smoothing;
   options.update = {recipe.momentum, recipe.nesterov, recipe.weight_decay};
   for (int64_t step = 0; step <= schedule.total_steps(); ++step) {
     options.learning_rates.push_back(static_cast<float>(schedule.learning_rate(step)));
     options.temperatures.push_back(static_cast<float>(schedule.temperature(step)));
   }
-  const Part part = ranks != nullptr ? ranks->part() : Part();
-  options.open_train = open_packed(recipe, options.view, *source.train, /*train=*/true, device, part);
-  options.open_test = open_packed(recipe, options.view, *source.test, /*train=*/false, device, part);
   return options;
 }
 
@@ -52,13 +37,15 @@ std::string resolved_precision(const Recipe& recipe, torch::Device device) {
 
 std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& graph, const DataSource& source,
                                              const Schedule& schedule, const nn::GraphModule& module, const Sgd& sgd,
-                                             const std::function<void(const std::string&)>& notice, RankGroup* ranks) {
+                                             const std::function<void(const std::string&)>& notice, RankGroup* ranks,
+                                             const std::function<bool()>& stopped) {
   const torch::Device device = parse_device(recipe.device);
   set_gpu_arithmetic(resolved_precision(recipe, device) == "tf32");
   const bool insists = recipe.engine == "fused";
   if (recipe.engine == "plain" || (!insists && (!device.is_cuda() || fused::cuda_ops() == nullptr))) return nullptr;
-  const auto options = engine_options(recipe, graph, source, schedule, device, ranks);
-  std::string obstacle = fused::engine_obstacle(graph, source, options);
+  auto options = engine_options(recipe, graph, source, schedule, device, ranks);
+  options.stopped = stopped;
+  std::string obstacle = fused::engine_obstacle(graph);
   if (recipe.sync_norm && ranks != nullptr && ranks->size() > 1) obstacle = "batch norm is synchronised (sync_norm)";
   if (obstacle.empty()) return std::make_unique<fused::Engine>(module, sgd.state(), source, options);
   if (insists) fail_usage("[train] no fused steps for this run: {}", obstacle);

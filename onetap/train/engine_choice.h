@@ -13,11 +13,11 @@ namespace onetap {
 
 // Sets LibTorch's arithmetic as the recipe says. The engine, of one process or with its `ranks`, or null where the
 // recipe asks for plain steps or where `auto` finds that the run has no fused form (and says so). kUsage if the recipe
-// insists on an engine that cannot do the run.
+// insists on an engine that cannot do the run. `stopped` is StreamOptions' of its data.
 std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& graph, const DataSource& source,
                                              const Schedule& schedule, const nn::GraphModule& module, const Sgd& sgd,
                                              const std::function<void(const std::string&)>& notice,
-                                             RankGroup* ranks = nullptr);
+                                             RankGroup* ranks = nullptr, const std::function<bool()>& stopped = {});
 
 // "auto" made plain: what activations are computed in on this device.
 std::string resolved_precision(const Recipe& recipe, torch::Device device);

@@ -1,13 +1,15 @@
 #include "onetap/train/evaluate.h"
 
+#include "onetap/batches/device_batches.h"
 #include "onetap/graph/method.h"
-#include "onetap/train/device_batches.h"
+#include "onetap/nn/evaluation_scope.h"
 #include "onetap/train/score_sums.h"
 
 namespace onetap {
+
 std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data, const EvalOptions& options) {
   const torch::NoGradGuard no_grad;
-  const EvaluationScope scope(module);
+  const nn::EvaluationScope scope(module);
   const bool has_soft = has_soft_form(module->graph());
   ScoreSums soft, hard;
   EvalResult result;
@@ -23,6 +25,7 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
     result.images += batch.labels.size(0);
     stopped = options.progress && !options.progress(result.images);
   }
+  stopped = stopped || batches.stopped();
   if (options.ranks != nullptr) {
     const auto sums =
         options.ranks->sum({soft.loss, static_cast<double>(soft.right), hard.loss, static_cast<double>(hard.right),
@@ -39,7 +42,7 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
 }
 
 std::optional<EvalResult> evaluate(nn::GraphModule& module, fused::Engine& engine, const EvalOptions& options) {
-  const EvaluationScope scope(module);
+  const nn::EvaluationScope scope(module);
   std::vector<nn::AttentionMode> modes = {nn::AttentionMode::kSoft};
   if (has_soft_form(module->graph())) modes.push_back(options.hard_mode);
   const auto sums = engine.test(modes, options.progress);

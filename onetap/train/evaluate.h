@@ -1,10 +1,10 @@
 // Accuracy and loss of a network on a test set, soft and hard.
 #pragma once
 
+#include "onetap/batches/batch_stream.h"
 #include "onetap/fused/engine.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/ranks/rank_group.h"
-#include "onetap/train/loader.h"
 
 #include <functional>
 #include <optional>
@@ -12,7 +12,7 @@
 namespace onetap {
 
 struct Score {
-  double accuracy = 0;  // share of right answers, 0..1
+  double accuracy = 0;  // share of images classified right, 0..1
   double loss = 0;      // mean cross-entropy
 };
 
@@ -26,7 +26,8 @@ struct EvalOptions {
   StreamOptions stream;
   nn::AttentionMode hard_mode = nn::AttentionMode::kHard;
   torch::Device device = torch::kCPU;
-  // Called after every batch with the images done; returning false stops early.
+  // Called after every batch with the images done; returning false stops early, as stream.stopped does in a wait for
+  // data.
   std::function<bool(int64_t)> progress;
   // Several processes share the test, each with its part of the stream; all get the result of the whole, or nothing if
   // one was stopped.

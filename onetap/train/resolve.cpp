@@ -57,6 +57,18 @@ AugmentOptions recipe_augment(const Recipe& recipe) {
   return options;
 }
 
+StreamOptions recipe_stream(const Recipe& recipe, const View& view, bool train, const Part& part) {
+  StreamOptions options;
+  options.view = view;
+  options.batch_size = recipe.batch_size;
+  options.workers = recipe.workers;
+  options.train = train;
+  options.augment = recipe_augment(recipe);
+  options.seed = recipe.seed;
+  options.part = part;
+  return options;
+}
+
 torch::Device parse_device(const std::string& text) {
   if (text == "cpu") return torch::kCPU;
   if (text == "auto") return torch::cuda::is_available() ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);

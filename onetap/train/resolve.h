@@ -1,6 +1,7 @@
 // From what a user wrote to a recipe with nothing left open.
 #pragma once
 
+#include "onetap/batches/batch_stream.h"
 #include "onetap/data/dataset.h"
 #include "onetap/data/source.h"
 #include "onetap/data/transform.h"
@@ -21,6 +22,8 @@ void check_network(const Graph& graph, const DataSource& source);
 // The views a resolved recipe asks for. The network decides the size.
 View recipe_view(const Graph& graph, const DataSource& source);
 AugmentOptions recipe_augment(const Recipe& recipe);
+// A pass over its data, from the start of the first epoch.
+StreamOptions recipe_stream(const Recipe& recipe, const View& view, bool train, const Part& part = {});
 
 // "auto", "cpu", "cuda", "cuda:1"; kUsage for a device that is not there.
 torch::Device parse_device(const std::string& text);

@@ -21,19 +21,4 @@ struct ScoreSums {
   }
 };
 
-// Evaluation mode while it lives, training mode and soft attention afterwards.
-class EvaluationScope {
- public:
-  explicit EvaluationScope(nn::GraphModule& module) : module_(module) { module_->eval(); }
-  EvaluationScope(const EvaluationScope&) = delete;
-  EvaluationScope& operator=(const EvaluationScope&) = delete;
-  ~EvaluationScope() {
-    module_->train();
-    module_->set_mode(nn::AttentionMode::kSoft);
-  }
-
- private:
-  nn::GraphModule module_;
-};
-
 }  // namespace onetap

@@ -1,6 +1,7 @@
 #include "onetap/train/sensitivity.h"
 
-#include "onetap/train/device_batches.h"
+#include "onetap/batches/device_batches.h"
+#include "onetap/nn/evaluation_scope.h"
 #include "onetap/train/score_sums.h"
 
 namespace onetap {
@@ -8,7 +9,7 @@ namespace onetap {
 std::optional<Sensitivity> measure_sensitivity(nn::GraphModule& module, const Dataset& test,
                                                const SensitivityOptions& options) {
   const torch::NoGradGuard no_grad;
-  const EvaluationScope scope(module);
+  const nn::EvaluationScope scope(module);
   const auto layers = module->soft_layers();
   ScoreSums soft, hard;
   std::vector<ScoreSums> alone(layers.size());
@@ -31,6 +32,7 @@ std::optional<Sensitivity> measure_sensitivity(nn::GraphModule& module, const Da
     images += labels.size(0);
     if (options.progress && !options.progress(images)) return std::nullopt;
   }
+  if (batches.stopped()) return std::nullopt;
   Sensitivity result;
   result.images = images;
   result.soft = soft.score(images);

@@ -1,16 +1,15 @@
 #include "onetap/train/trainer.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/batches/device_batches.h"
 #include "onetap/journal/run_journal.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/ranks/sync_norm.h"
 #include "onetap/recipe/schedule.h"
 #include "onetap/train/attention_record.h"
 #include "onetap/train/checkpoint.h"
-#include "onetap/train/device_batches.h"
 #include "onetap/train/engine_choice.h"
 #include "onetap/train/evaluate.h"
-#include "onetap/train/loader.h"
 #include "onetap/train/rank_share.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/sgd.h"
@@ -21,6 +20,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <utility>
 
 namespace fs = std::filesystem;
 
@@ -63,7 +63,8 @@ class Trainer {
     import_init();
     if (files_ != nullptr) restore();
     join_ranks();
-    engine_ = choose_engine(recipe_, graph_, source_, schedule_, module_, sgd_, events_.on_notice, ranks);
+    engine_ =
+        choose_engine(recipe_, graph_, source_, schedule_, module_, sgd_, events_.on_notice, ranks, gives_up_waiting());
     if (engine_ == nullptr) share_.watch_gradients(module_);
     if (files_ == nullptr) return;
     journal_.emplace(*files_, state_);
@@ -76,7 +77,7 @@ class Trainer {
     while (!finished()) {
       const bool epoch_done = (at_epoch_end() || run_epoch()) && finish_epoch();
       const bool stopping = share_.any(stop_);
-      if (!epoch_done || (stopping && saved_step_ != state_.step)) save();
+      if ((!epoch_done || stopping) && saved_ != place()) save();
       if (stopping && !finished()) return TrainOutcome::kInterrupted;
     }
     return TrainOutcome::kFinished;
@@ -127,6 +128,7 @@ class Trainer {
       }
       state_ = checkpoint.state;
       last_checkpoint_ = checkpoint.path;
+      saved_ = place();
       notice(fmt::format("resuming after step {} of {} from {}", state_.step, schedule_.total_steps(),
                          checkpoint.path.string()));
       return;
@@ -143,9 +145,34 @@ class Trainer {
     return state_.step > 0 && state_.step % schedule_.steps_per_epoch() == 0 && !state_.epoch_logged;
   }
   bool finished() const { return state_.step == schedule_.total_steps() && state_.epoch_logged; }
+  // Checkpoints of one place in the run are the same.
+  std::pair<int64_t, bool> place() const { return {state_.step, state_.epoch_logged}; }
   int64_t epoch() const { return state_.step / schedule_.steps_per_epoch(); }
 
-  StreamOptions stream_options(bool train) const { return recipe_stream(recipe_, view_, train, share_.part()); }
+  StreamOptions stream_options(bool train) const {
+    StreamOptions options = recipe_stream(recipe_, view_, train, share_.part());
+    options.stopped = gives_up_waiting();
+    return options;
+  }
+
+  // Whether a wait for data ends because the run is to stop: data may never come (a file system that does not answer).
+  // One process stops at once, after its last step. A rank waits some seconds more, for ranks stop together, after a
+  // step of all of them.
+  std::function<bool()> gives_up_waiting() const {
+    return [this, since = std::optional<Clock::time_point>()]() mutable {
+      constexpr double kRankPatience = 5;  // seconds
+      if (!stop_) return false;
+      if (!since) since = Clock::now();
+      return !share_.several() || seconds_since(*since) > kRankPatience;
+    };
+  }
+
+  // A rank that gave up cannot stop together with the others, which wait for its part of the step.
+  void check_stopped_alone() const {
+    if (!share_.several()) return;
+    fail("[train] expected data for step {}, got none when told to stop; the last good checkpoint is {}",
+         state_.step + 1, last_checkpoint());
+  }
 
   // Steps to the end of the epoch; false if asked to stop before.
   bool run_epoch() {
@@ -153,6 +180,7 @@ class Trainer {
     StreamOptions options = stream_options(true);
     options.epoch = epoch();
     options.first_batch = first;
+    const RunState before = state_;
     if (first == 0) {
       state_.loss_sum = 0;
       state_.right = state_.seen = 0;
@@ -163,7 +191,9 @@ class Trainer {
     epoch_images_ = 0;
     epoch_waited_ = 0;
     module_->train();
-    return engine_ != nullptr ? run_fused(first) : run_plain(options);
+    const bool done = engine_ != nullptr ? run_fused(first) : run_plain(options);
+    if (state_.step == before.step) state_ = before;  // stopped before a step: still at the end of the epoch before
+    return done;
   }
 
   bool run_plain(const StreamOptions& options) {
@@ -177,7 +207,8 @@ class Trainer {
       if (stopping_) return false;
       if (recipe_.checkpoint_steps > 0 && state_.step % recipe_.checkpoint_steps == 0) save();
     }
-    return true;
+    if (batches.stopped()) check_stopped_alone();
+    return !batches.stopped();
   }
 
   void step(const Batch& batch) {
@@ -240,12 +271,14 @@ class Trainer {
     int64_t portion = 1;
     engine_->start_epoch(epoch(), first, state_.step, {state_.loss_sum, state_.right, state_.seen});
     for (int64_t at = first; at < per_epoch;) {
-      int64_t steps = std::min(portion, per_epoch - at);
+      int64_t wanted = std::min(portion, per_epoch - at);
       if (recipe_.checkpoint_steps > 0) {
-        steps = std::min(steps, recipe_.checkpoint_steps - state_.step % recipe_.checkpoint_steps);
+        wanted = std::min(wanted, recipe_.checkpoint_steps - state_.step % recipe_.checkpoint_steps);
       }
       const auto portion_started = Clock::now();
-      engine_->run(steps, [this](int64_t step) { average_.update(step); });
+      const int64_t steps = engine_->run(wanted, [this](int64_t step) { average_.update(step); });
+      if (steps < wanted) check_stopped_alone();
+      if (steps == 0) return false;
       const fused::Sums sums = engine_->sums();
       epoch_waited_ = engine_->waited();
       check_loss(sums.loss, state_.step + steps);
@@ -392,7 +425,7 @@ class Trainer {
     state_.temperature = schedule_.temperature(state_.step);
     try {
       const CheckpointFolder folder(files_->checkpoints());
-      saved_step_ = state_.step;
+      saved_ = place();
       last_checkpoint_ = folder.write(state_, module_, sgd_, taps_, average_, recipe_.keep_checkpoints);
     } catch (const Error& problem) {
       throw Error(problem.kind(), fmt::format("{}; the last good checkpoint is {}", problem.what(), last_checkpoint()));
@@ -427,9 +460,9 @@ class Trainer {
   Clock::time_point started_, epoch_started_;
   double started_wall_ = 0;
   int64_t started_step_ = 0;
-  int64_t saved_step_ = -1;   // of the last checkpoint of this sitting
-  int64_t epoch_images_ = 0;  // of the present epoch, in this sitting
-  double epoch_waited_ = 0;   // seconds, likewise
+  std::pair<int64_t, bool> saved_{-1, false};  // place() of the newest checkpoint
+  int64_t epoch_images_ = 0;                   // of the present epoch, in this sitting
+  double epoch_waited_ = 0;                    // seconds, likewise
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "onetap/data/score.h"
 
 #include "onetap/data/source.h"
+#include "tests/support/huge_stacks.h"
 #include "tests/support/support.h"
 
 #include <atomic>
@@ -12,12 +13,12 @@ namespace {
 using testing::expect_error;
 
 TEST(Score, AccuracyAndLossByHand) {
-  Predictions said;
-  said.classes = 2;
-  said.labels = {0, 1, 1};
-  said.outputs = {2, 0, 0, 0, -1, 3};
-  EXPECT_DOUBLE_EQ(said.accuracy(), 2.0 / 3);  // the tie goes to the first class
-  EXPECT_NEAR(said.loss(), (std::log1p(std::exp(-2)) + std::log(2) + std::log1p(std::exp(-4))) / 3, 1e-6);
+  Predictions predictions;
+  predictions.classes = 2;
+  predictions.labels = {0, 1, 1};
+  predictions.outputs = {2, 0, 0, 0, -1, 3};
+  EXPECT_DOUBLE_EQ(predictions.accuracy(), 2.0 / 3);  // the tie goes to the first class
+  EXPECT_NEAR(predictions.loss(), (std::log1p(std::exp(-2)) + std::log(2) + std::log1p(std::exp(-4))) / 3, 1e-6);
 }
 
 TEST(Score, ThreadsDoNotChangeTheOrder) {
@@ -64,6 +65,17 @@ TEST(Score, ANanIsADifference) {
   a.outputs = {1, 2};
   b.outputs = {NAN, 2};
   EXPECT_FALSE(compare_outputs(a, b).relative() <= 1);
+}
+
+TEST(Score, AThreadThatCannotStartIsAnError) {
+  if (!testing::HugeStacks::kPossible) GTEST_SKIP() << "skipped: sanitizers shadow every stack";
+  const DataSource source = open_data("shapes:train=1,test=30");
+  ScoreOptions options;
+  options.threads = 64;
+  const testing::HugeStacks huge;
+  expect_error(ErrorKind::kFailure, "[score] expected 64 threads, got ", [&] {
+    score_classifier(*source.test, options, [](const float*) { return std::vector<float>(10, 0.0f); });
+  });
 }
 
 }  // namespace

@@ -67,8 +67,8 @@ TEST(RoundTrip, RandomNetworks) {
     const TapNet net = parse_tap(bytes, "test");
     EXPECT_LT(difference(module, net), 1e-4);
     // What `onetap count` says of the trained network before anything is frozen.
-    const auto said = static_cast<double>(tap_length(frozen_form(module->graph()).graph, WeightType::kF32));
-    EXPECT_NEAR(static_cast<double>(bytes.size()), said, 0.02 * said);
+    const auto expected = static_cast<double>(tap_length(frozen_form(module->graph()).graph, WeightType::kF32));
+    EXPECT_NEAR(static_cast<double>(bytes.size()), expected, 0.02 * expected);
   }
 }
 

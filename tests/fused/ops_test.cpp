@@ -1,9 +1,9 @@
 // The CUDA kernels against the reference, over sizes; where there is no GPU, nothing but the reference's own sense.
 #include "onetap/fused/ops.h"
 
+#include "onetap/batches/batch_stream.h"
 #include "onetap/data/source.h"
 #include "onetap/fused/engine.h"
-#include "onetap/train/loader.h"
 #include "tests/support/support.h"
 
 #include <fmt/format.h>
@@ -206,40 +206,6 @@ TEST_P(CudaKernels, PoolsAndLossEqualTheReference) {
   const auto dy = torch::randn({7, 33});
   EXPECT_LT(worst(cuda_->column_sums(dy.cuda()), reference_->column_sums(dy)), 1e-5);
   EXPECT_LT(worst(cuda_->global_pool_backward(dy.cuda(), x.cuda()), reference_->global_pool_backward(dy, x)), near());
-}
-
-TEST_P(CudaKernels, CropsEqualTheReference) {
-  struct Shown {
-    int64_t height, width;
-    Crop crop;
-  };
-  const std::vector<Shown> all = {{40, 50, {{3, 7, 30, 41}, false, true, {-2, 9, 7}}},  // shrinks a little
-                                  {40, 50, {{3.5, 7.25, 9, 8}, true, true, {}}},        // grows
-                                  {300, 400, {{0, 0, 300, 400}, true, true, {}}},       // shrinks a lot
-                                  {301, 7, {{100, 0.5, 200, 6.5}, false, true, {}}},
-                                  {1, 1, {{0, 0, 1, 1}, true, true, {}}},
-                                  {33, 20, {{-4, 3, 24, 24}, true, false, {}}},  // over the edges, pixel for pixel
-                                  {24, 24, {{0, 0, 24, 24}, false, false, {20, 3, 8}}}};
-  for (const int64_t size : {1, 24, 37, 300}) {
-    View view;
-    view.size = size;
-    view.normalisation = {{0.4f, 0.5f, 0.6f}, {0.2f, 0.25f, 0.3f}};
-    Packer packer;
-    Random random(1, Purpose::kTest);
-    for (const Shown& shown : all) {
-      Image image{3, shown.height, shown.width, {}};
-      image.pixels.resize(static_cast<size_t>(3 * shown.height * shown.width));
-      for (uint8_t& pixel : image.pixels) pixel = static_cast<uint8_t>(random.below(256));
-      packer.add(image, shown.crop, 0);
-    }
-    const PackedBatch batch = packer.pack(false);
-    const auto count = static_cast<int64_t>(all.size());
-    const auto expected = rows(torch::full({count, 8, size, size}, 9, GetParam()));
-    const auto got = rows(expected.cuda());
-    reference_->crop(batch, view, expected);
-    cuda_->crop(batch.to(torch::kCUDA), view, got);
-    for (int64_t n = 0; n < count; ++n) EXPECT_LT(worst(got[n], expected[n]), near()) << size << ", image " << n;
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, CudaKernels, ::testing::Values(torch::kFloat32, torch::kBFloat16),

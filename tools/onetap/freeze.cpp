@@ -75,9 +75,9 @@ void print_freeze_json(const fs::path& out, const std::vector<Stage>& stages, co
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Stage& stage : stages) {
     list.push_back({{"stage", stage.name},
-                    {"images", stage.said.images()},
-                    {"accuracy", stage.said.accuracy()},
-                    {"loss", stage.said.loss()},
+                    {"images", stage.predictions.images()},
+                    {"accuracy", stage.predictions.accuracy()},
+                    {"loss", stage.predictions.loss()},
                     {"largest_difference", stage.from_before.largest},
                     {"relative_difference", stage.from_before.relative()}});
   }
@@ -98,8 +98,8 @@ void print_freeze_table(const fs::path& out, const std::vector<Stage>& stages, c
                {"largest difference to the stage before", A::kRight}});
   for (const Stage& stage : stages) {
     const bool first = &stage == &stages.front();
-    table.add({stage.name, with_thousands(static_cast<double>(stage.said.images())),
-               percent_text(stage.said.accuracy()), fmt::format("{:.4f}", stage.said.loss()),
+    table.add({stage.name, with_thousands(static_cast<double>(stage.predictions.images())),
+               percent_text(stage.predictions.accuracy()), fmt::format("{:.4f}", stage.predictions.loss()),
                first ? "" : fmt::format("{:.3g} of {:.3g}", stage.from_before.largest, stage.from_before.scale)});
   }
   const auto bytes = [](uint64_t count) { return with_thousands(static_cast<double>(count)); };

@@ -11,7 +11,7 @@ void RunArguments::add(CLI::App& verb, Where where) {
   verb.add_option("--checkpoint", checkpoint, "last, best or a step number")->option_text("WHICH [last]");
   verb.add_option("--data", data, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR (default: the run's own)")
       ->option_text("TEXT");
-  verb.add_option("--images", images, "ask only the first N test images (default: all)")
+  verb.add_option("--images", images, "use only the first N test images (default: all)")
       ->check(CLI::Range(1, 1 << 30))
       ->option_text("N");
   if (where == Where::kCpu) {

@@ -1,10 +1,10 @@
-// A run's trained network, ready to be asked: what several verbs begin with.
+// A run's trained network, loaded: what several verbs begin with.
 #pragma once
 
+#include "onetap/batches/batch_stream.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/recipe/recipe.h"
 #include "onetap/train/checkpoint.h"
-#include "onetap/train/loader.h"
 #include "tools/onetap/opened_data.h"
 
 #include <CLI/CLI.hpp>

@@ -82,6 +82,7 @@ int run_sensitivity(const SensitivityArguments& options) {
   install_signal_handlers();
   SensitivityOptions measure;
   measure.stream = run.test_stream();
+  measure.stream.stopped = [] { return stop_requested.load(); };
   measure.device = run.device;
   measure.stream.images = options.run.images;
   const int64_t total = run.source->test->first(options.run.images);

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace onetap::fused {
+namespace onetap {
 
 struct CropEntry {
   int64_t offset = 0;  // of its three planes in the batch's bytes
@@ -15,4 +15,4 @@ struct CropEntry {
 };
 static_assert(sizeof(CropEntry) == 72, "it travels as bytes");
 
-}  // namespace onetap::fused
+}  // namespace onetap

@@ -1,4 +1,4 @@
-#include "onetap/fused/feed.h"
+#include "onetap/batches/feed.h"
 
 #ifdef ONETAP_CUDA
 #include <ATen/cuda/CUDAEvent.h>
@@ -6,7 +6,7 @@
 #include <c10/cuda/CUDAStream.h>
 #endif
 
-namespace onetap::fused {
+namespace onetap {
 
 #ifdef ONETAP_CUDA
 // Copies on a stream of their own, beside the work on the current one.
@@ -60,7 +60,7 @@ class Feed::Uploads {
 };
 #endif
 
-Feed::Feed(std::unique_ptr<PackedStream> stream, torch::Device device)
+Feed::Feed(std::unique_ptr<BatchStream> stream, torch::Device device)
     : stream_(std::move(stream)), uploads_(std::make_unique<Uploads>(device)) {}
 
 Feed::~Feed() = default;
@@ -84,4 +84,4 @@ bool Feed::next(PackedBatch& batch) {
   return true;
 }
 
-}  // namespace onetap::fused
+}  // namespace onetap

@@ -1,10 +1,10 @@
-#include "onetap/fused/packed.h"
+#include "onetap/batches/packed.h"
 
 #include "onetap/base/fail.h"
 
 #include <cstring>
 
-namespace onetap::fused {
+namespace onetap {
 namespace {
 
 template <typename T>
@@ -22,7 +22,7 @@ PackedBatch PackedBatch::to(torch::Device device) const {
 }
 
 void Packer::add(const Image& image, const Crop& crop, int64_t label) {
-  if (image.channels != 3) fail("[fused] expected 3 channels, got {}", image.channels);
+  if (image.channels != 3) fail("[batches] expected 3 channels, got {}", image.channels);
   CropEntry entry;
   entry.offset = static_cast<int64_t>(bytes_.size());
   entry.height = static_cast<int32_t>(image.height);
@@ -48,4 +48,4 @@ PackedBatch Packer::pack(bool pinned) const {
           host_copy(labels_, {count}, torch::kInt64, pinned)};
 }
 
-}  // namespace onetap::fused
+}  // namespace onetap

@@ -1,9 +1,15 @@
-#include "onetap/train/loader.h"
+#include "onetap/batches/batch_stream.h"
 
 #include "onetap/data/shapes.h"
+#include "tests/support/blocked_dataset.h"
+#include "tests/support/huge_stacks.h"
 #include "tests/support/support.h"
 
-#include <set>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <thread>
 
 namespace onetap {
 namespace {
@@ -102,6 +108,87 @@ TEST(BatchStream, CanBeLeftInTheMiddle) {
     Batch batch;
     ASSERT_TRUE(stream.next(batch));
   }
+}
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+TEST(BatchStream, AStopEndsTheWaitForABlockedRead) {
+  const auto data = std::make_shared<const testing::BlockedDataset>(/*blocked=*/20, /*size=*/40);
+  std::atomic<bool> stop{false};
+  for (const bool packed : {false, true}) {
+    stop = false;
+    StreamOptions o = options(false, 2);
+    o.batch_size = 10;
+    o.packed = packed;
+    o.stopped = [&] { return stop.load(); };
+    std::optional<BatchStream> stream;
+    stream.emplace(*data, o);
+    Batch batch;
+    EXPECT_TRUE(stream->next(batch));
+    EXPECT_TRUE(stream->next(batch));
+    EXPECT_FALSE(stream->stopped());
+    std::thread later([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      stop = true;
+    });
+    EXPECT_LT(seconds_of([&] { EXPECT_FALSE(stream->next(batch)); }), 2);
+    later.join();
+    EXPECT_TRUE(stream->stopped());
+    EXPECT_FALSE(stream->next(batch));
+    // The worker that hangs is left behind, with the data set.
+    EXPECT_LT(seconds_of([&] { stream.reset(); }), 5);
+  }
+  EXPECT_GT(data.use_count(), 1);
+  data->release();
+  for (int i = 0; i < 1000 && data.use_count() > 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(data.use_count(), 1) << "a worker did not end after its read returned";
+}
+
+TEST(BatchStream, AStopDoesNotTakeBatchesThatAreReady) {
+  const DataSource source = open_shapes({20, 30, 0});
+  StreamOptions o = options(false, 1);
+  o.stopped = [] { return true; };
+  BatchStream stream(*source.test, o);
+  while (!stream.ready()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  Batch batch;
+  EXPECT_TRUE(stream.next(batch));
+}
+
+// Only the image under way is waited for, not the rest of its batch.
+TEST(BatchStream, ALeftStreamReadsNoFurther) {
+  class Slow : public testing::BlockedDataset {
+   public:
+    Slow() : BlockedDataset(/*blocked=*/-1, /*size=*/1000) {}
+    void read(int64_t index, Image& image) const override {
+      ++reads;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      BlockedDataset::read(index, image);
+    }
+    mutable std::atomic<int> reads{0};
+  };
+  const Slow data;
+  StreamOptions o = options(false, 1);
+  o.batch_size = 1000;
+  std::optional<BatchStream> stream;
+  stream.emplace(data, o);
+  while (data.reads == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_LT(seconds_of([&] { stream.reset(); }), 2);
+  EXPECT_LT(data.reads, 100);
+}
+
+TEST(BatchStream, AThreadThatCannotStartIsAnError) {
+  if (!testing::HugeStacks::kPossible) GTEST_SKIP() << "skipped: sanitizers shadow every stack";
+  const DataSource source = open_shapes({500, 10, 0});
+  {
+    const testing::HugeStacks huge;
+    testing::expect_error(ErrorKind::kFailure, "[batches] expected 64 worker threads, got ",
+                          [&] { BatchStream(*source.train, options(true, 64)); });
+  }
+  EXPECT_EQ(collect(*source.train, options(true, 4)).size(), 32u);
 }
 
 }  // namespace

@@ -1,13 +1,16 @@
-#include "onetap/train/device_batches.h"
+#include "onetap/batches/device_batches.h"
+
+#include "onetap/batches/crop.h"
 
 namespace onetap {
 
 DeviceBatches::DeviceBatches(const Dataset& data, StreamOptions options, torch::Device device)
-    : device_(device), view_(options.view), ops_(device.is_cuda() ? fused::cuda_ops() : nullptr) {
-  options.packed = options.pinned = ops_ != nullptr;
+    : device_(device), view_(options.view) {
+  const bool packed = device.is_cuda() && crops_on_gpu();
+  options.packed = options.pinned = packed;
   auto stream = std::make_unique<BatchStream>(data, options);
-  if (ops_ != nullptr) {
-    feed_ = std::make_unique<fused::Feed>(std::move(stream), device);
+  if (packed) {
+    feed_ = std::make_unique<Feed>(std::move(stream), device);
   } else {
     stream_ = std::move(stream);
   }
@@ -20,13 +23,17 @@ bool DeviceBatches::next(Batch& batch) {
     batch.labels = batch.labels.to(device_);
     return true;
   }
-  fused::PackedBatch packed;
+  PackedBatch packed;
   if (!feed_->next(packed)) return false;
   batch.images = torch::empty({packed.images(), 3, view_.size, view_.size},
                               torch::TensorOptions(torch::kFloat32).device(device_), torch::MemoryFormat::ChannelsLast);
   batch.labels = packed.labels;
-  ops_->crop(packed, view_, batch.images);
+  crop_packed(packed, view_, batch.images);
   return true;
+}
+
+bool DeviceBatches::stopped() const {
+  return feed_ != nullptr ? feed_->stopped() : stream_->stopped();
 }
 
 double DeviceBatches::waited() const {

@@ -1,13 +1,13 @@
-// Batches of images of any sizes, as bytes: for a device that crops, flips and normalises them itself.
+// Batches of images of any sizes, as bytes: crop_packed() crops, flips and normalises them on their device.
 #pragma once
 
+#include "onetap/batches/crop_entry.h"
 #include "onetap/data/transform.h"
-#include "onetap/fused/crop_entry.h"
 #include "onetap/nn/torch.h"
 
 #include <vector>
 
-namespace onetap::fused {
+namespace onetap {
 
 struct PackedBatch {
   torch::Tensor bytes;    // the planes of all images, one image after another
@@ -18,12 +18,12 @@ struct PackedBatch {
   PackedBatch to(torch::Device device) const;
 };
 
-// What to put in, image by image.
+// Makes a packed batch, image by image.
 class Packer {
  public:
   // `crop` is in the image's pixels. kFailure unless it has three planes.
   void add(const Image& image, const Crop& crop, int64_t label);
-  // `pinned`: in memory that a GPU can fetch by itself.
+  // `pinned`: in page-locked memory, which a GPU copies without the CPU.
   PackedBatch pack(bool pinned) const;
 
  private:
@@ -32,16 +32,4 @@ class Packer {
   std::vector<int64_t> labels_;
 };
 
-// A pass over a data set in packed batches, which others prepare ahead.
-class PackedStream {
- public:
-  virtual ~PackedStream() = default;
-  // Whether next() would return at once.
-  virtual bool ready() = 0;
-  // The next batch, on the host, or false at the end.
-  virtual bool next(PackedBatch& batch) = 0;
-  // Seconds that next() had to wait, in all.
-  virtual double waited() const = 0;
-};
-
-}  // namespace onetap::fused
+}  // namespace onetap

@@ -1,0 +1,11 @@
+// The constants of every batch norm, for training, freezing and kernels alike; no header of LibTorch or CUDA is needed.
+#pragma once
+
+namespace onetap {
+
+// Added to the variance before the square root.
+constexpr double kBatchNormEpsilon = 1e-5;
+// The share of the newest batch in the running statistics.
+constexpr double kBatchNormMomentum = 0.1;
+
+}  // namespace onetap
