@@ -120,7 +120,10 @@ struct Attention {
     const float factor = inverse_sd / temperature;
     float total = 0;
 #pragma unroll
-    for (int s = 0; s < S; ++s) total += p[s] = __expf(fmaxf((a[s] - best) * factor, kDeepest));
+    for (int s = 0; s < S; ++s) {
+      const float depth = (a[s] - best) * factor;
+      total += p[s] = __expf(depth < kDeepest ? kDeepest : depth);  // unlike fmaxf, this keeps NaN
+    }
     const float share = 1.0f / total;
 #pragma unroll
     for (int s = 0; s < S; ++s) p[s] *= share;
