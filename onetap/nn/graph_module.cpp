@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/graph/op.h"
+#include "onetap/nn/batch_norm.h"
 
 #include <functional>
 #include <unordered_map>
@@ -157,7 +158,8 @@ void GraphModuleImpl::build(WeightInit init) {
       case Op::kBatchNorm: {
         auto bn = place(node.name, torch::nn::BatchNorm2d(node.shape[0]));
         step.run = [this, bn](const Values& values) mutable {
-          return training_norm_ && is_training() ? training_norm_(*bn, values[0]) : bn->forward(values[0]);
+          if (!is_training()) return bn->forward(values[0]);
+          return training_norm_ ? training_norm_(*bn, values[0]) : training_norm(*bn, values[0]);
         };
         break;
       }
