@@ -74,7 +74,7 @@ TEST(TrainingNorm, IsWhatNetworksTrainWith) {
   for (const auto& buffer : module->named_buffers()) {
     if (buffer.key() != "b.running_var") continue;
     const auto variance = x.to(torch::kFloat64).var(at::IntArrayRef{0, 2, 3}, /*unbiased=*/true);
-    EXPECT_LT(worst_of(buffer.value(), 0.9 + 0.1 * variance), 1e-6);
+    EXPECT_LT(worst_of(buffer.value(), 0.9 + 0.1 * variance), 5e-7);  // LibTorch: 2e-6
     return;
   }
   FAIL() << "no batch norm";
