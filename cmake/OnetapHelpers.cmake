@@ -90,7 +90,8 @@ endfunction()
 
 # onetap_embed(TARGET NAMESPACE FILES...)
 # Compiles text files into the target: page.html becomes std::string_view onetap::NAMESPACE::page_html(). The functions
-# are declared in a header of the sources' own.
+# are declared in a header of the sources' own. The target onetap_embedded makes all such sources, and compiles none.
+add_custom_target(onetap_embedded)
 function(onetap_embed target namespace)
   set(inputs ${ARGN})
   list(TRANSFORM inputs PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
@@ -100,4 +101,6 @@ function(onetap_embed target namespace)
     COMMAND ${CMAKE_COMMAND} "-DINPUTS=${inputs}" -DOUTPUT=${output} -DNAMESPACE=onetap::${namespace} -P ${script}
     DEPENDS ${inputs} ${script} VERBATIM)
   target_sources(${target} PRIVATE ${output})
+  add_custom_target(${target}_embedded DEPENDS ${output})
+  add_dependencies(onetap_embedded ${target}_embedded)
 endfunction()

@@ -9,7 +9,7 @@ namespace fs = std::filesystem;
 namespace onetap {
 namespace {
 
-constexpr int64_t kPixels = 3 * 32 * 32;
+constexpr int64_t kPixels = int64_t{3} * 32 * 32;
 
 const char* const kCifar10Names[] = {"airplane", "automobile", "bird",  "cat",  "deer",
                                      "dog",      "frog",       "horse", "ship", "truck"};

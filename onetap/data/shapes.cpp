@@ -168,8 +168,9 @@ void draw_shape(uint64_t seed, bool test, int64_t index, Image& image) {
     for (int64_t x = 0; x < kSide; ++x) {
       Colour sum{};
       for (int s = 0; s < kSamples * kSamples; ++s) {
-        const Point p = {static_cast<float>(x) + (static_cast<float>(s % kSamples) + 0.5f) / kSamples,
-                         static_cast<float>(y) + (static_cast<float>(s / kSamples) + 0.5f) / kSamples};
+        const int row = s / kSamples, column = s % kSamples;
+        const Point p = {static_cast<float>(x) + (static_cast<float>(column) + 0.5f) / kSamples,
+                         static_cast<float>(y) + (static_cast<float>(row) + 0.5f) / kSamples};
         const float blend =
             std::clamp(0.5f + ((p.x - 16) * std::cos(tilt) + (p.y - 16) * std::sin(tilt)) / kSide, 0.0f, 1.0f);
         Colour colour;

@@ -48,7 +48,7 @@ fs::path data_cache_directory() {
     const char* value = std::getenv(name);
     return fs::path(value == nullptr ? "" : value);
   };
-  if (const fs::path own = variable("ONETAP_DATA"); !own.empty()) return own;
+  if (fs::path own = variable("ONETAP_DATA"); !own.empty()) return own;
   if (const fs::path cache = variable("XDG_CACHE_HOME"); !cache.empty()) return cache / "onetap" / "data";
   return variable("HOME") / ".cache" / "onetap" / "data";
 }

@@ -61,7 +61,7 @@ fs::path fetch_dataset(const FetchOptions& options, const FetchEvents& events) {
   };
 
   make_directories(options.directory);
-  const fs::path folder = options.directory / layout.folder;
+  fs::path folder = options.directory / layout.folder;
   if (fs::exists(folder)) {
     open_cifar(official.kind, options.directory);  // throws unless every file is as it should be
     notice(fmt::format("{} is complete already", folder.string()));

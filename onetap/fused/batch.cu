@@ -56,6 +56,13 @@ __device__ float warp_sum(float x) {
   return x;
 }
 
+// As argmax orders them: NaN before every number, and of equals the lower class.
+__device__ bool comes_first(float a, int a_at, float b, int b_at) {
+  const bool a_nan = isnan(a), b_nan = isnan(b);
+  if (a_nan != b_nan) return a_nan;
+  return a > b || ((a_nan || a == b) && a_at < b_at);
+}
+
 // One block: a warp for every image in turn. Sums in a fixed order.
 __global__ void cross_entropy_kernel(LossArguments a) {
   const int classes = a.classes;
@@ -67,7 +74,7 @@ __global__ void cross_entropy_kernel(LossArguments a) {
     float best = -INFINITY;
     int best_at = classes;
     for (int c = lane; c < classes; c += 32) {
-      if (row[c] > best || best_at == classes) {
+      if (comes_first(row[c], c, best, best_at)) {
         best = row[c];
         best_at = c;
       }
@@ -75,7 +82,7 @@ __global__ void cross_entropy_kernel(LossArguments a) {
     for (int step = 16; step > 0; step /= 2) {
       const float other = __shfl_xor_sync(0xFFFFFFFFu, best, step);
       const int other_at = __shfl_xor_sync(0xFFFFFFFFu, best_at, step);
-      if (other > best || (other == best && other_at < best_at)) {
+      if (comes_first(other, other_at, best, best_at)) {
         best = other;
         best_at = other_at;
       }

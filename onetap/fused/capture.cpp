@@ -12,15 +12,22 @@
 
 namespace onetap::fused {
 
+void warm_up(const Repeatable& work) {
+  constexpr int kRuns = 3;
+  for (int i = 0; i < kRuns; ++i) {
+    work.rewind();
+    work.run();
+  }
+}
+
 #ifdef ONETAP_CUDA
-std::function<void()> capture_graph(const std::function<void()>& work) {
-  constexpr int kWarmUps = 3;
-  const auto stream = at::cuda::getStreamFromPool(/*isHighPriority=*/true);  // before what is done beside
+std::function<void()> capture_graph(const Repeatable& work) {
+  const auto stream = at::cuda::getStreamFromPool(/*isHighPriority=*/true);  // above the side stream's
   c10::cuda::getCurrentCUDAStream().synchronize();
   auto graph = std::make_shared<at::cuda::CUDAGraph>();
   {
     const c10::cuda::CUDAStreamGuard guard(stream);
-    for (int i = 0; i < kWarmUps; ++i) work();
+    warm_up(work);
     stream.synchronize();
 #if ONETAP_TORCH_AT_LEAST(2, 1)
     // Of this thread alone: others take pinned memory for batches meanwhile.
@@ -28,15 +35,15 @@ std::function<void()> capture_graph(const std::function<void()>& work) {
 #else
     graph->capture_begin();
 #endif
-    work();
+    work.run();
     graph->capture_end();
   }
   stream.synchronize();
   return [graph] { graph->replay(); };  // on the stream that is current then
 }
 #else
-std::function<void()> capture_graph(const std::function<void()>& work) {
-  return work;
+std::function<void()> capture_graph(const Repeatable& work) {
+  return work.run;
 }
 #endif
 

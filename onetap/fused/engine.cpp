@@ -1,8 +1,5 @@
 #include "onetap/fused/engine.h"
 
-#include "onetap/base/fail.h"
-#include "onetap/fused/capture.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -155,41 +152,44 @@ void Engine::without_trace(const std::function<void()>& work) {
   for (size_t i = 0; i < all.size(); ++i) all[i].second.detach().copy_(before[i]);
 }
 
-// To the start, so that steps for trial do not run over the end of the epoch or of the schedule.
 void Engine::rewind() {
   train_->state().clock.zero_();
   counter_.zero_();
 }
 
-std::function<void()> Engine::ready(const std::function<void()>& work) {
-  return options_.device.is_cuda() && options_.capture ? capture_graph(work) : work;
+std::function<void()> Engine::replayable(const std::function<void()>& work) {
+  const Repeatable repeatable{[this] { rewind(); }, work};
+  if (options_.capture_with) return options_.capture_with(repeatable);
+  return options_.device.is_cuda() && options_.capture ? capture_graph(repeatable) : work;
 }
 
 bool Engine::replay(int64_t count) {
   if (!train_->prepare(portion_of(count, part_.index, part_.of))) return false;
   auto& graph = graphs_[count];
   if (!graph) {
-    without_trace([&] {
-      rewind();
-      graph = ready([this, count] { step(count); });
-    });
+    without_trace([&] { graph = replayable([this, count] { step(count); }); });
   }
   graph();
   return true;
 }
 
 double Engine::time(const std::function<void()>& work, int64_t repeats) {
-  // Every run goes on in the epoch; capturing takes some, too.
-  const int64_t most = train_->images() / options_.batch_size - 8;
-  repeats = std::max<int64_t>(1, std::min(repeats, most));
+  repeats = std::max<int64_t>(1, repeats);
+  // Every step advances the clock: so many fit the epoch, and the schedule. A set of less than a batch has one step.
+  const int64_t whole_batches = std::max<int64_t>(1, train_->images() / options_.batch_size);
+  const int64_t steps = std::min(whole_batches, tables_.size(1) - 1);
   double seconds = 0;
   without_trace([&] {
+    const auto run = replayable(work);
     rewind();
-    const auto run = ready(work);
     run();
+    rewind();
     wait_for_device(options_.device);
     const auto start = std::chrono::steady_clock::now();
-    for (int64_t i = 0; i < repeats; ++i) run();
+    for (int64_t i = 0; i < repeats; ++i) {
+      if (i > 0 && i % steps == 0) rewind();
+      run();
+    }
     wait_for_device(options_.device);
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   });
@@ -197,11 +197,11 @@ double Engine::time(const std::function<void()>& work, int64_t repeats) {
 }
 
 double Engine::time_step(Phase last, int64_t repeats) {
-  return time([this, last] { step(options_.batch_size, last); }, repeats);
+  return time([this, last] { step(first_batch(), last); }, repeats);
 }
 
 double Engine::time_convolutions(int64_t repeats) {
-  const auto inputs = network_.random_conv_inputs(options_.batch_size);
+  const auto inputs = network_.random_conv_inputs(first_batch());
   return time([&] { network_.convolve_only(inputs); }, repeats);
 }
 

@@ -3,6 +3,7 @@
 
 #include "onetap/data/dataset.h"
 #include "onetap/data/transform.h"
+#include "onetap/fused/capture.h"
 #include "onetap/fused/network.h"
 #include "onetap/fused/source.h"
 #include "onetap/ranks/gradient_sum.h"
@@ -20,6 +21,8 @@ struct EngineOptions {
   torch::Device device = torch::kCPU;
   torch::ScalarType type = torch::kFloat32;  // of activations; bfloat16 also pads channels
   bool capture = true;                       // CUDA: steps as captured graphs
+  // If given, makes the steps to replay, on any device and in place of capture_graph(): for tests.
+  std::function<std::function<void()>(const Repeatable&)> capture_with;
   int64_t batch_size = 128;
   int64_t accumulate = 1;  // parts that a batch is computed in
   uint64_t seed = 0;
@@ -78,8 +81,10 @@ class Engine {
   std::optional<std::vector<Sums>> test(const std::vector<nn::AttentionMode>& modes,
                                         const std::function<bool(int64_t)>& progress = {});
 
-  // Seconds of a step of whole batches up to the end of a phase, and of the convolutions of a step alone: forward and
-  // both gradients. What is trained stays as it was. `repeats` are cut to those that an epoch has.
+  // Images of the epoch's first step: a whole batch, unless the set has fewer.
+  int64_t first_batch() const { return train_->count(0); }
+  // Seconds of a step of first_batch() images up to the end of a phase, and of the convolutions of a step alone:
+  // forward and both gradients. What is trained stays as it was.
   double time_step(Phase last, int64_t repeats);
   double time_convolutions(int64_t repeats);
 
@@ -90,9 +95,10 @@ class Engine {
   void step(int64_t count, Phase last = Phase::kUpdate);
   // Does `work` and leaves no trace of it in what is trained.
   void without_trace(const std::function<void()>& work);
+  // To the start of the epoch and of the schedule.
   void rewind();
   // What does `work`: on a GPU a captured graph of it.
-  std::function<void()> ready(const std::function<void()>& work);
+  std::function<void()> replayable(const std::function<void()>& work);
   double time(const std::function<void()>& work, int64_t repeats);
   // False if options.stopped ended the wait for its images.
   bool replay(int64_t count);

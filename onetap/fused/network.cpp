@@ -137,7 +137,7 @@ torch::Tensor Network::run(const torch::Tensor& images, bool training) {
         break;
       case Kind::kNorm:
         y = ops_->norm(norms_[state_of_[i]], x, step.residual >= 0 ? value(step.residual) : torch::Tensor(), training);
-        if (!training) value(step.input).reset();
+        if (!training && step.last_reader) value(step.input).reset();
         break;
       case Kind::kMaxPool:
         std::tie(y, extras_[static_cast<size_t>(step.output)]) =
@@ -216,7 +216,7 @@ void Network::backward(const torch::Tensor& dlogits, const BackwardOptions& opti
           parts(step.input).push_back(convolution_gradient(Gradient::kInput, dy, x, conv.packed, *step.node));
         }
         // Nobody waits for the weights' before the update.
-        beside_.run({dy, x}, [&] {
+        side_stream_.run({dy, x}, [&] {
           const auto grad = convolution_gradient(Gradient::kWeight, dy, x, conv.packed, *step.node);
           keep(conv.grad, grad.contiguous(torch::MemoryFormat::ChannelsLast));
           if (options.done) options.done(state_of_[i]);
@@ -227,7 +227,7 @@ void Network::backward(const torch::Tensor& dlogits, const BackwardOptions& opti
     values_[static_cast<size_t>(step.output)].reset();
   }
   values_.clear();
-  beside_.join();
+  side_stream_.join();
 }
 
 std::vector<Network::ConvInputs> Network::random_conv_inputs(int64_t batch) const {

@@ -4,9 +4,9 @@
 // checkpoints, tests and freezing see what it did.
 #pragma once
 
-#include "onetap/fused/beside.h"
 #include "onetap/fused/ops.h"
 #include "onetap/fused/plan.h"
+#include "onetap/fused/side_stream.h"
 #include "onetap/fused/weight_rule.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/nn/tensor_file.h"
@@ -80,7 +80,7 @@ class Network {
   std::vector<ConvState> convs_;
   std::vector<NormState> norms_;
   std::vector<PlainState> plain_;
-  Beside beside_;
+  SideStream side_stream_;
   std::vector<size_t> state_of_;                // of each step, in its own list
   std::vector<torch::Tensor> values_, extras_;  // of the pass under way
 };

@@ -135,6 +135,11 @@ __device__ bool reduce_pairs(float (&a)[V::kSize], float (&b)[V::kSize], float* 
   return true;
 }
 
+// Unlike fmaxf(x, 0), it keeps NaN: what went wrong must reach the loss.
+__device__ float no_less_than_zero(float x) {
+  return x < 0.0f ? 0.0f : x;
+}
+
 // A thread's share of per-channel values.
 template <int N>
 __device__ void load_channels(const float* from, float (&to)[N]) {
@@ -175,7 +180,7 @@ __global__ void __launch_bounds__(kRowThreads, kResident)
   const int c = blockIdx.y * kChunk + threadIdx.x;
   if (threadIdx.x < kChunk && c < channels) {
     const float off = totals[threadIdx.x] / count;
-    const float variance = fmaxf(totals[kChunk + threadIdx.x] / count - off * off, 0.0f);
+    const float variance = no_less_than_zero(totals[kChunk + threadIdx.x] / count - off * off);
     const float mean = off + to_float(static_cast<const typename V::Element*>(x)[c]);
     const float inverse_sd = rsqrtf(variance + kEpsilon);
     norm.mean[c] = mean;
@@ -220,7 +225,7 @@ __global__ void __launch_bounds__(kRowThreads) apply_kernel(NormArguments norm, 
     for (int i = 0; i < kSize; ++i) {
       out.v[i] = fmaf(out.v[i], scale[i], shift[i]);
       if (kResidual) out.v[i] += other.v[i];
-      if (norm.relu) out.v[i] = fmaxf(out.v[i], 0.0f);
+      if (norm.relu) out.v[i] = no_less_than_zero(out.v[i]);
     }
     store(out, y, at);
   }
@@ -242,7 +247,7 @@ __device__ V through_relu(const NormBackwardArguments& a, int64_t at, const V& x
 #pragma unroll
     for (int i = 0; i < V::kSize; ++i) {
       const float out = kByOutput ? y.v[i] : fmaf(x.v[i], scale[i], shift[i]);
-      if (!(out > 0.0f)) dz.v[i] = 0.0f;
+      if (out <= 0.0f) dz.v[i] = 0.0f;  // a NaN lets the gradient through, as autograd does
     }
   }
   return dz;

@@ -1,6 +1,7 @@
 #include "onetap/fused/plan.h"
 
 #include "onetap/graph/op.h"
+#include "onetap/graph/uses.h"
 
 #include <fmt/format.h>
 
@@ -19,12 +20,7 @@ constexpr int64_t kMostChannels = 2048;
 
 class Planner {
  public:
-  explicit Planner(const Graph& graph) : graph_(graph) {
-    for (const Node& node : graph.nodes()) {
-      for (const std::string& input : node.inputs) ++uses_[input];
-    }
-    ++uses_[graph.output()];
-  }
+  explicit Planner(const Graph& graph) : graph_(graph), uses_(graph) {}
 
   Plan plan() {
     for (const Node& node : graph_.nodes()) {
@@ -59,7 +55,7 @@ class Planner {
 
   // The norm that made this value, if nobody else uses it and nothing but its own ReLU would come between.
   Step* open_norm(const std::string& name) {
-    if (uses_.at(name) != 1) return nullptr;
+    if (uses_.count(graph_.node(name)) != 1) return nullptr;
     for (Step& step : plan_.steps) {
       if (step.output == value_.at(name) && step.kind == Step::Kind::kNorm && !step.relu) return &step;
     }
@@ -67,6 +63,7 @@ class Planner {
   }
 
   void place(const Node& node) {
+    if (uses_.count(node) == 0) return obstacle(node, "has no reader");
     switch (node.op) {
       case Op::kInput:
         value_[node.name] = 0;
@@ -80,7 +77,7 @@ class Planner {
         break;
       case Op::kBatchNorm:
         if (graph_.source(node).op != Op::kConv) return obstacle(node, "does not follow a convolution");
-        add(Step::Kind::kNorm, node);
+        add(Step::Kind::kNorm, node).last_reader = uses_.last_use(graph_.source(node)) == uses_.index_of(node.name);
         break;
       case Op::kAdd:
         place_add(node);
@@ -128,9 +125,9 @@ class Planner {
   }
 
   const Graph& graph_;
+  const Uses uses_;
   Plan plan_;
   std::unordered_map<std::string, int> value_;
-  std::unordered_map<std::string, int> uses_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Which fused steps a network is made of: a convolution alone, a batch norm with the sum and the ReLU that follow it,
-// pools, and the linear layer at the end.
+// pools, and the linear layer at the end. Every value but the result has a reader: a step's gradient is the sum of
+// what its readers give.
 #pragma once
 
 #include "onetap/graph/graph.h"
@@ -17,6 +18,7 @@ struct Step {
   int input = 0;               // values; 0 is the image
   int residual = -1;           // of a norm: what is added before the ReLU
   bool relu = false;           // of a norm
+  bool last_reader = false;    // of a norm: no later step reads its input
   int output = 0;
 };
 

@@ -100,7 +100,7 @@ class ReferenceOps : public Ops {
     const torch::NoGradGuard no_grad;
     auto dz = dy[0].to(torch::kFloat32);
     for (size_t i = 1; i < dy.size(); ++i) dz = dz + dy[i].to(torch::kFloat32);
-    if (state.relu) dz = dz * (y > 0);
+    if (state.relu) dz = at::threshold_backward(dz, y.to(torch::kFloat32), 0);
     const auto normal = (x.to(torch::kFloat32) - per_channel(state.mean)) * per_channel(state.inverse_sd);
     constexpr std::array<int64_t, 3> all = {0, 2, 3};
     state.beta_grad = dz.sum(all);

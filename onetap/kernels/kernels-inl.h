@@ -317,7 +317,7 @@ inline const KernelSet& float_kernels() {
     made.global_mean = &global_mean;
     made.pool = &pool;
     made.fma_rounds = &fma_rounds;
-    made.flops_per_round = 2 * kPeakSums * kLanes;
+    made.flops_per_round = 2 * kLanes * kPeakSums;
     return made;
   }();
   return set;

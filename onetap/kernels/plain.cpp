@@ -13,7 +13,7 @@
 namespace onetap::plain {
 namespace {
 
-constexpr int kLanes = 4;
+constexpr int64_t kLanes = 4;
 constexpr int kRegisters = 16;
 constexpr const char* kTargetName = "plain";
 

@@ -34,7 +34,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 
-constexpr int kLanes = static_cast<int>(HWY_LANES(float));
+constexpr int64_t kLanes = HWY_LANES(float);
 constexpr int kRegisters = HWY_ARCH_ARM || HWY_TARGET == HWY_AVX3 ? 32 : 16;
 constexpr const char* kTargetName = HWY_TARGET == HWY_AVX3   ? "avx512"
                                     : HWY_TARGET == HWY_AVX2 ? "avx2"

@@ -5,6 +5,7 @@
 #include "onetap/graph/method_table.h"
 #include "onetap/graph/op.h"
 #include "onetap/graph/uses.h"
+#include "onetap/nn/batch_norm.h"
 
 #include <functional>
 #include <unordered_map>
@@ -150,7 +151,8 @@ void GraphModuleImpl::build(WeightInit init) {
             torch::nn::BatchNorm2dOptions(node.shape[0]).eps(kBatchNormEpsilon).momentum(kBatchNormMomentum);
         auto bn = place(node.name, torch::nn::BatchNorm2d(options));
         step.run = [this, bn](const Values& values) mutable {
-          return training_norm_ && is_training() ? training_norm_(*bn, values[0]) : bn->forward(values[0]);
+          if (!is_training()) return bn->forward(values[0]);
+          return training_norm_ ? training_norm_(*bn, values[0]) : training_norm(*bn, values[0]);
         };
         break;
       }

@@ -112,7 +112,8 @@ constexpr std::string_view kUnknownRows = "#####/#...#/#...#/#...#/#...#/#...#/#
 }  // namespace
 
 bool Glyph::ink(int row, int column) const {
-  const auto at = static_cast<size_t>(row * (kWidth + 1) + column);
+  const int place = row * (kWidth + 1) + column;
+  const auto at = static_cast<size_t>(place);
   return at < rows.size() && rows[at] == '#';
 }
 

@@ -27,8 +27,9 @@ TapNet random_tap_net(const Graph& frozen, uint64_t seed) {
     if (shapes.weight.empty()) continue;
     LayerTensors& tensors = net.layers[node.name];
     // Variance 2 / inputs: what a ReLU halves, the weights double.
-    const double inputs = node.out > 0 ? static_cast<double>(element_count(shapes.weight) / node.out) : 1.0;
-    tensors.weight = random_floats(shapes.weight, static_cast<float>(std::sqrt(6.0 / inputs)), random);
+    const int64_t inputs = node.out > 0 ? element_count(shapes.weight) / node.out : 1;
+    tensors.weight =
+        random_floats(shapes.weight, static_cast<float>(std::sqrt(6.0 / static_cast<double>(inputs))), random);
     tensors.bias = random_floats(shapes.bias, 0.5f, random);
     if (!shapes.positions.empty()) tensors.positions = random_codes(tap_layout(frozen, node), random);
   }

@@ -6,8 +6,6 @@
 #include "tests/support/keep_centre.h"
 
 #include <cmath>
-#include <limits>
-#include <set>
 
 namespace onetap::fused {
 namespace {
@@ -22,22 +20,14 @@ struct Case {
   torch::Device device = torch::kCPU;
 };
 
+using testing::as_activations;
+using testing::relative;
+
 class FusedNetwork : public ::testing::TestWithParam<Case> {};
 
 std::shared_ptr<Ops> ops_of(torch::Device device) {
   auto ops = device.is_cuda() ? cuda_ops() : reference_ops();
   return ops;
-}
-
-// The largest difference of a tensor's values, in units of its largest one.
-double relative(const torch::Tensor& a, const torch::Tensor& b) {
-  const double scale = std::max(1e-3, b.abs().max().item<double>());
-  return (a - b).abs().max().item<double>() / scale;
-}
-
-torch::Tensor as_activations(const torch::Tensor& images, int64_t channels) {
-  return torch::constant_pad_nd(images, {0, 0, 0, 0, 0, channels - images.size(1)}, 0)
-      .contiguous(torch::MemoryFormat::ChannelsLast);
 }
 
 // And the next step starts from the same place: rounding would add up.
@@ -49,19 +39,6 @@ void compare_and_copy(const nn::NamedTensors& expected, const nn::NamedTensors& 
         << expected[i].first << ", step " << step;
     tensor.copy_(expected[i].second);
   }
-}
-
-// How near the ReLUs come to their corner in each forward pass. A value within rounding of it may fall on either side,
-// and then a step differs by that value's whole gradient, however right it is.
-void watch_corners(nn::GraphModule& module, double& nearest) {
-  std::set<std::string> before_relus;
-  for (const Node& node : module->graph().nodes()) {
-    if (node.op == Op::kRelu) before_relus.insert(node.inputs[0]);
-  }
-  module->set_observer([before_relus, &nearest](const Node& node, const torch::Tensor& value) {
-    if (node.op == Op::kInput) nearest = std::numeric_limits<double>::infinity();
-    if (before_relus.count(node.name) > 0) nearest = std::min(nearest, value.detach().abs().min().item<double>());
-  });
 }
 
 TEST_P(FusedNetwork, StepsAsAutogradDoes) {
@@ -86,7 +63,7 @@ TEST_P(FusedNetwork, StepsAsAutogradDoes) {
   double expected_loss = 0;
   const double rate = 0.05;
   double nearest_corner = 0;
-  watch_corners(plain, nearest_corner);
+  testing::watch_corners(plain, nearest_corner);
   int clear_steps = 0;
   for (int step = 0; clear_steps < 4; ++step) {
     ASSERT_LT(step, 30) << "every step has a value at a ReLU's corner";

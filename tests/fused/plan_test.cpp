@@ -5,6 +5,7 @@
 #include "tests/fused/networks.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace onetap::fused {
 namespace {
@@ -47,6 +48,43 @@ TEST(FusedPlan, SaysWhatHasNoFusedForm) {
   expect_part("c = conv x out=4 kernel=3 pad=1\nr = relu c\n", "r (relu)");
   expect_part("c = conv x out=2049 kernel=3 pad=1\nb = bn c\nr = relu b\n", "2,048");
   expect_part("c = conv x out=4 kernel=7 pad=3\nb = bn c\nr = relu b\n", "kernel");
+}
+
+Plan plan_of(const std::string& body, std::optional<Graph>& graph) {
+  graph = parse_network("onetap-net 1\nnetwork test\nx = input 3x8x8\n" + body);
+  return make_plan(*graph);
+}
+
+// Only the later of two norms may free the convolution's value.
+TEST(FusedPlan, KnowsTheLastReaderOfAConvolution) {
+  std::optional<Graph> graph;
+  const Plan plan = plan_of(
+      "c = conv x out=4 kernel=3 pad=1\nb = bn c\nd = bn c\ns = add b d\nr = relu s\n"
+      "p = gap r\nf = linear p out=2\noutput f\n",
+      graph);
+  ASSERT_EQ(plan.obstacle, "");
+  ASSERT_EQ(plan.steps.size(), 5u);
+  EXPECT_EQ(plan.steps[1].node->name, "b");
+  EXPECT_FALSE(plan.steps[1].last_reader);
+  EXPECT_EQ(plan.steps[2].node->name, "d");
+  EXPECT_TRUE(plan.steps[2].last_reader);
+  EXPECT_EQ(plan.steps[2].residual, plan.steps[1].output);
+}
+
+// What nobody reads has no gradient.
+TEST(FusedPlan, RefusesValuesWithoutAReader) {
+  const std::string block = "c = conv x out=4 kernel=3 pad=1\nb = bn c\nr = relu b\n";
+  const std::string end = "p = gap r\nf = linear p out=2\n";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {block + "d = bn c\n" + end + "output f\n", "d (bn): has no reader"},
+      {block + "d = conv r out=3 kernel=1\n" + end + "output f\n", "d (conv): has no reader"},
+      {block + "d = maxpool r kernel=2 stride=2\n" + end + "output f\n", "d (maxpool): has no reader"},
+      {block + end + "g = linear p out=3\noutput f\n", "g (linear): has no reader"},  // the output in the middle
+      {block + end + "g = linear f out=3\noutput f\n", "g (linear): has no reader"}};
+  for (const auto& [body, expected] : cases) {
+    std::optional<Graph> graph;
+    EXPECT_EQ(plan_of(body, graph).obstacle, expected);
+  }
 }
 
 }  // namespace

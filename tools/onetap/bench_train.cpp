@@ -86,9 +86,9 @@ int run_bench_train(const TrainBench& bench) {
                          {"share", share},
                          {"device", on},
                          {"precision", resolved_precision(recipe, device)},
-                         {"batch", recipe.batch_size},
+                         {"batch", engine->first_batch()},
                          {"ms_per_step", step * 1e3},
-                         {"img_per_s", static_cast<double>(recipe.batch_size) / step},
+                         {"img_per_s", static_cast<double>(engine->first_batch()) / step},
                          {"convolutions_ms", floor * 1e3},
                          {"share_of_floor", floor / step},
                          {"phases_ms", phases}};
@@ -96,9 +96,10 @@ int run_bench_train(const TrainBench& bench) {
     return 0;
   }
   std::cout << fmt::format("{} {} width {} share {}, batch {}, {} on {}\n", graph.name(), recipe.method,
-                           recipe.width.value_or(0), share, recipe.batch_size, resolved_precision(recipe, device), on);
+                           recipe.width.value_or(0), share, engine->first_batch(),
+                           resolved_precision(recipe, device), on);
   std::cout << fmt::format("{:.3f} ms a step, {:.0f} images a second\n", step * 1e3,
-                           static_cast<double>(recipe.batch_size) / step);
+                           static_cast<double>(engine->first_batch()) / step);
   std::cout << fmt::format("its convolutions alone (forward and both gradients): {:.3f} ms, {:.0f} % of the step\n\n",
                            floor * 1e3, 100 * floor / step);
   Table table({{"phase"}, {"ms", Table::Align::kRight}, {"of the step", Table::Align::kRight}});

@@ -35,7 +35,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& problem) {
   while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
   std::string path = verb->get_name();
   for (const CLI::App* up = verb->get_parent(); up != nullptr; up = up->get_parent())
-    path = up->get_name() + " " + path;
+    path.insert(0, up->get_name() + " ");
   console().error(std::string(problem.what()) + " ('" + path + " --help' explains)");
   return kUsageExit;
 }

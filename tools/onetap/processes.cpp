@@ -77,7 +77,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
     const std::string text = *entry;
     if (changes.count(text.substr(0, text.find('='))) == 0) entries.push_back(text);
   }
-  for (const auto& [name, value] : changes) entries.push_back(name + "=" + value);
+  for (const auto& [name, value] : changes) entries.push_back(fmt::format("{}={}", name, value));
   return entries;
 }
 

@@ -1,4 +1,4 @@
-// Work on a second stream of a GPU, beside what goes on there; on a CPU it is simply done.
+// Work on a second stream of a GPU, at the same time as what runs on the current one; on a CPU it is done at once.
 #pragma once
 
 #include "onetap/nn/torch.h"
@@ -9,10 +9,10 @@
 
 namespace onetap::fused {
 
-class Beside {
+class SideStream {
  public:
-  Beside();
-  ~Beside();
+  SideStream();
+  ~SideStream();
 
   // `work` begins after all that is under way now. `inputs` are what it reads: they are kept until it is done.
   void run(std::vector<torch::Tensor> inputs, const std::function<void()>& work);

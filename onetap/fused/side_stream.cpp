@@ -1,4 +1,4 @@
-#include "onetap/fused/beside.h"
+#include "onetap/fused/side_stream.h"
 
 #ifdef ONETAP_CUDA
 #include <ATen/cuda/CUDAEvent.h>
@@ -11,9 +11,9 @@
 namespace onetap::fused {
 
 #ifdef ONETAP_CUDA
-struct Beside::Stream {
+struct SideStream::Stream {
   // Pieces of work that may be under way: their inputs take memory.
-  static constexpr size_t kMost = 4;
+  static constexpr size_t kMaxPieces = 4;
 
   struct Piece {
     at::cuda::CUDAEvent done;
@@ -32,7 +32,7 @@ struct Beside::Stream {
     }
     piece.inputs = std::move(inputs);
     pieces.push_back(std::move(piece));
-    while (pieces.size() > kMost) finish_first();
+    while (pieces.size() > kMaxPieces) finish_first();
   }
 
   // The allocator hands memory out again in the order of the main stream: it must have waited before an input goes.
@@ -45,26 +45,26 @@ struct Beside::Stream {
   std::deque<Piece> pieces;
 };
 
-void Beside::run(std::vector<torch::Tensor> inputs, const std::function<void()>& work) {
+void SideStream::run(std::vector<torch::Tensor> inputs, const std::function<void()>& work) {
   if (!inputs.front().is_cuda()) return work();
   if (stream_ == nullptr) stream_ = std::make_unique<Stream>();
   stream_->run(std::move(inputs), work);
 }
 
-void Beside::join() {
+void SideStream::join() {
   while (stream_ != nullptr && !stream_->pieces.empty()) stream_->finish_first();
 }
 #else
-struct Beside::Stream {};
+struct SideStream::Stream {};
 
-void Beside::run(std::vector<torch::Tensor>, const std::function<void()>& work) {
+void SideStream::run(std::vector<torch::Tensor>, const std::function<void()>& work) {
   work();
 }
 
-void Beside::join() {}
+void SideStream::join() {}
 #endif
 
-Beside::Beside() = default;
-Beside::~Beside() = default;
+SideStream::SideStream() = default;
+SideStream::~SideStream() = default;
 
 }  // namespace onetap::fused

@@ -1,0 +1,161 @@
+// The engine over epochs of few batches: captured steps compute what the same steps do one by one.
+#include "onetap/fused/engine.h"
+
+#include "onetap/data/source.h"
+#include "onetap/recipe/recipe.h"
+#include "onetap/train/sgd.h"
+#include "tests/support/support.h"
+
+#include <fmt/format.h>
+
+namespace onetap::fused {
+namespace {
+
+constexpr int64_t kBatch = 8, kEpochs = 2;
+
+// A small network, its optimiser and an engine over `images` images.
+class SmallRun {
+ public:
+  SmallRun(int64_t images, EngineOptions options)
+      : source_(open_data(fmt::format("shapes:train={},test=4", images))),
+        module_(make_module(source_, options.device)),
+        sgd_(*module_, {0.9, false, 1e-4}),
+        steps_((images + kBatch - 1) / kBatch) {
+    options.batch_size = kBatch;
+    options.seed = 5;
+    options.view.size = source_.image_size;
+    options.view.normalisation = source_.normalisation;
+    options.augment = {Augment::kPadCrop, 4, true, 0};
+    options.update = {0.9, false, 1e-4};
+    for (int64_t step = 0; step <= kEpochs * steps_; ++step) {
+      options.learning_rates.push_back(0.02f);
+      options.temperatures.push_back(3.0f / static_cast<float>(step + 1));
+    }
+    engine_ = std::make_unique<Engine>(module_, sgd_.state(), source_, options);
+  }
+
+  void train() {
+    for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+      engine_->start_epoch(epoch, 0, epoch * steps_);
+      engine_->run(steps_);
+      losses_.push_back(engine_->sums().loss);
+    }
+  }
+
+  Engine& engine() { return *engine_; }
+  const std::vector<double>& losses() const { return losses_; }
+  std::vector<torch::Tensor> tensors() const {
+    std::vector<torch::Tensor> all;
+    for (const auto& list : {nn::state_of(*module_), sgd_.state()}) {
+      for (const auto& [name, tensor] : list) all.push_back(tensor.detach().cpu().to(torch::kFloat64));
+    }
+    return all;
+  }
+
+ private:
+  static nn::GraphModule make_module(const DataSource& source, torch::Device device) {
+    Recipe recipe;
+    recipe.arch = "resnet8";
+    recipe.width = 4;
+    torch::manual_seed(7);
+    nn::GraphModule module(recipe_network(recipe, static_cast<int64_t>(source.classes.size()), source.image_size));
+    module->to(device);
+    module->train();
+    return module;
+  }
+
+  DataSource source_;
+  nn::GraphModule module_;
+  Sgd sgd_;
+  int64_t steps_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<double> losses_;
+};
+
+// Of any tensor, in units of its largest value.
+double worst_difference(const SmallRun& a, const SmallRun& b) {
+  double worst = 0;
+  const auto left = a.tensors(), right = b.tensors();
+  for (size_t i = 0; i < left.size(); ++i) {
+    const double scale = std::max(1e-3, right[i].abs().max().item<double>());
+    worst = std::max(worst, (left[i] - right[i]).abs().max().item<double>() / scale);
+  }
+  return worst;
+}
+
+// Less than a batch, one, one and a smaller one, and so on.
+constexpr int64_t kImages[] = {3, 8, 11, 16, 21, 24};
+
+// Warm-ups as a capture on a GPU has them. The reference ops throw where the clock runs beyond the order or the tables.
+TEST(CapturedSteps, WarmUpsStayWithinTheEpoch) {
+  for (const int64_t images : kImages) {
+    EngineOptions options;
+    SmallRun plain(images, options);
+    int captures = 0;
+    options.capture_with = [&](const Repeatable& work) {
+      warm_up(work);
+      ++captures;
+      return work.run;
+    };
+    SmallRun captured(images, options);
+    plain.train();
+    captured.train();
+    EXPECT_EQ(captures, images % kBatch == 0 || images < kBatch ? 1 : 2) << images << " images";
+    EXPECT_EQ(worst_difference(captured, plain), 0) << images << " images";
+    EXPECT_EQ(captured.losses(), plain.losses()) << images << " images";
+  }
+}
+
+TEST(CapturedSteps, TimingLeavesNoTraceInShortEpochs) {
+  for (const int64_t images : kImages) {
+    SmallRun run(images, {}), untouched(images, {});
+    run.engine().start_epoch(0, 0, 0);
+    EXPECT_EQ(run.engine().first_batch(), std::min(images, kBatch));
+    EXPECT_GT(run.engine().time_step(Phase::kUpdate, 5), 0) << images << " images";
+    EXPECT_GT(run.engine().time_step(Phase::kForward, 2), 0) << images << " images";
+    EXPECT_GT(run.engine().time_convolutions(2), 0) << images << " images";
+    EXPECT_EQ(worst_difference(run, untouched), 0) << images << " images";
+  }
+}
+
+class CapturedOnGpu : public ::testing::TestWithParam<std::tuple<int64_t, torch::ScalarType>> {
+ protected:
+  void SetUp() override {
+    if (!torch::cuda::is_available() || cuda_ops() == nullptr) GTEST_SKIP() << "skipped: no GPU";
+    at::globalContext().setBenchmarkCuDNN(false);
+    at::globalContext().setDeterministicCuDNN(true);
+    at::globalContext().setAllowTF32CuDNN(false);
+  }
+  void TearDown() override { at::globalContext().setDeterministicCuDNN(false); }
+};
+
+TEST_P(CapturedOnGpu, EqualsStepsOneByOne) {
+  const auto [images, type] = GetParam();
+  EngineOptions options;
+  options.device = torch::kCUDA;
+  options.type = type;
+  options.capture = false;
+  SmallRun plain(images, options);
+  options.capture = true;
+  SmallRun captured(images, options);
+  plain.train();
+  captured.train();
+  EXPECT_LT(worst_difference(captured, plain), type == torch::kFloat32 ? 1e-3 : 3e-2);
+  for (size_t i = 0; i < plain.losses().size(); ++i) {
+    EXPECT_NEAR(captured.losses()[i], plain.losses()[i], 1e-2 * plain.losses()[i]);
+  }
+  EXPECT_GT(captured.engine().time_step(Phase::kUpdate, 4), 0);
+  torch::cuda::synchronize();
+}
+
+// scripts/check-cuda runs some of these under compute-sanitizer, by name.
+INSTANTIATE_TEST_SUITE_P(Images, CapturedOnGpu,
+                         ::testing::Combine(::testing::ValuesIn(kImages),
+                                            ::testing::Values(torch::kFloat32, torch::kBFloat16)),
+                         [](const auto& tested) {
+                           return fmt::format("{}_{}", std::get<0>(tested.param),
+                                              std::get<1>(tested.param) == torch::kFloat32 ? "fp32" : "bf16");
+                         });
+
+}  // namespace
+}  // namespace onetap::fused
