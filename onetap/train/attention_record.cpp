@@ -1,6 +1,7 @@
 #include "onetap/train/attention_record.h"
 
 #include "onetap/nn/attention.h"
+#include "onetap/train/finite.h"
 
 #include <algorithm>
 
@@ -31,6 +32,8 @@ LayerAttention describe(const std::string& name, const Node& node, const nn::Shi
   line.kernel_h = node.kernel.h;
   line.kernel_w = node.kernel.w;
   const auto p = nn::soft_attention(layer.logits(), layer.temperature());
+  // Finite logits may still be too large to be divided by a low temperature.
+  if (!all_finite({{name, p}})) throw NotFinite("[train] the attention of '" + name + "' became nan or inf");
   line.mean_p = to_doubles(p.to(torch::kFloat64).mean(at::IntArrayRef{0, 1}));
   line.kept = counts(positions, line.positions());
   const auto bin = (p.amax(-1) * static_cast<double>(LayerAttention::kBins)).floor();

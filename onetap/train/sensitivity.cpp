@@ -33,10 +33,10 @@ std::optional<Sensitivity> measure_sensitivity(nn::GraphModule& module, const Da
   }
   Sensitivity result;
   result.images = images;
-  result.soft = soft.score(images);
-  result.hard = hard.score(images);
+  result.soft = soft.score(images, "soft");
+  result.hard = hard.score(images, "hard");
   for (size_t i = 0; i < sal_layers.size(); ++i) {
-    result.layers.push_back({sal_layers[i].name, alone[i].score(images)});
+    result.layers.push_back({sal_layers[i].name, alone[i].score(images, "partly hard")});
   }
   return result;
 }

@@ -54,7 +54,7 @@ int run_bench_train(const TrainBench& bench) {
   module->to(device);
   const Sgd sgd(*module, {recipe.momentum, recipe.nesterov, recipe.weight_decay});
   const int64_t per_epoch = (source.train->size() + recipe.batch_size - 1) / recipe.batch_size;
-  recipe.engine = "fused";
+  recipe.engine = EngineChoice::kFused;
   const auto engine = choose_engine(recipe, graph, source, Schedule(recipe, per_epoch), module, sgd, {});
   engine->start_epoch(0, 0, 0);
 
@@ -83,7 +83,7 @@ int run_bench_train(const TrainBench& bench) {
                          {"width", recipe.width.value_or(0)},
                          {"share", recipe.share},
                          {"device", on},
-                         {"precision", resolved_precision(recipe, device)},
+                         {"precision", choice_word(resolved_precision(recipe, device))},
                          {"batch", recipe.batch_size},
                          {"ms_per_step", step * 1e3},
                          {"img_per_s", static_cast<double>(recipe.batch_size) / step},
@@ -95,7 +95,7 @@ int run_bench_train(const TrainBench& bench) {
   }
   std::cout << fmt::format("{} {} width {} share {}, batch {}, {} on {}\n", graph.name(), recipe.method,
                            recipe.width.value_or(0), recipe.share, recipe.batch_size,
-                           resolved_precision(recipe, device), on);
+                           choice_word(resolved_precision(recipe, device)), on);
   std::cout << fmt::format("{:.3f} ms a step, {:.0f} images a second\n", step * 1e3,
                            static_cast<double>(recipe.batch_size) / step);
   std::cout << fmt::format("its convolutions alone (forward and both gradients): {:.3f} ms, {:.0f} % of the step\n\n",

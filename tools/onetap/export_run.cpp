@@ -2,8 +2,8 @@
 #include "onetap/base/file.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/nn/tensor_file.h"
-#include "onetap/train/checkpoint.h"
 #include "tools/onetap/export.h"
+#include "tools/onetap/open_run.h"
 
 namespace onetap::tool {
 
@@ -11,7 +11,7 @@ void export_run(const ExportArguments& options) {
   const torch::NoGradGuard no_grad;
   const RunFiles files(options.source);
   nn::GraphModule module(files.read_graph());
-  CheckpointFolder::load(CheckpointFolder(files.checkpoints()).find(options.checkpoint), module);
+  open_checkpoint(files, options.checkpoint, module);
   const nn::ModeGuard hard(module, nn::AttentionMode::kHard);
   for (const auto& sal : module->sal_layers()) sal.layer->weight.masked_fill_(sal.layer->mask() == 0, 0.0);
   nn::NamedTensors tensors;

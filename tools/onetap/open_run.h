@@ -1,6 +1,7 @@
 // A run's trained network, ready to be asked: what several verbs begin with.
 #pragma once
 
+#include "onetap/journal/run_files.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/recipe/recipe.h"
 #include "onetap/train/checkpoint.h"
@@ -37,6 +38,9 @@ struct OpenRun {
 
   StreamOptions test_stream() const;
 };
+
+// Reads the weights of the checkpoint that `which` names; where the newest is damaged, a warning says which is used.
+Checkpoint open_checkpoint(const RunFiles& files, const std::string& which, nn::GraphModule& module);
 
 // Reads checkpoint and data; sets LibTorch's threads.
 OpenRun open_run(const RunArguments& arguments, OpenedData& opened);

@@ -35,11 +35,16 @@ struct Measure {
   }
 };
 
+// A run that diverged before such losses ended it has tests without one.
+std::optional<double> finite(double loss) {
+  return std::isfinite(loss) ? std::optional(loss) : std::nullopt;
+}
+
 const Measure kMeasures[] = {
     {"acc_hard", "hard", true, [](const RunScores& s) { return s.acc_hard; }},
     {"best_acc_hard", "best hard", true, [](const RunScores& s) { return s.best_acc_hard; }},
     {"acc_soft", "soft", true, [](const RunScores& s) { return std::optional(s.acc_soft); }},
-    {"loss", "loss", false, [](const RunScores& s) { return std::optional(s.loss); }},
+    {"loss", "loss", false, [](const RunScores& s) { return finite(s.loss); }},
 };
 
 const char* phase_name(RunPhase phase) {
@@ -96,12 +101,12 @@ Json number(std::optional<double> value) {
 
 // Numbers and switches as such, texts in quotes.
 Json value_json(const RecipeField& field, const std::string& value) {
-  if (std::holds_alternative<std::string Recipe::*>(field.member)) return value;
+  if (field.is_text()) return value;
   return parse_json(value);
 }
 
 Table::Column key_column(const GridAxis& axis) {
-  return {axis.field->key, std::holds_alternative<std::string Recipe::*>(axis.field->member) ? A::kLeft : A::kRight};
+  return {axis.field->key, axis.field->is_text() ? A::kLeft : A::kRight};
 }
 
 Table runs_table(const Grid& grid, const std::vector<RunResult>& rows) {
