@@ -80,7 +80,7 @@ class Trainer {
   } catch (const NotFinite& problem) {
     throw with_checkpoint(Error(problem.kind(), fmt::format("{} at step {} (epoch {})", problem.what(), state_.step,
                                                             (state_.step - 1) / schedule_.steps_per_epoch() + 1)),
-                          ": a new run with a lower --lr or a longer --warmup-epochs may not diverge");
+                          " (a new run with a lower --lr or a longer --warmup-epochs may not diverge)");
   }
 
   std::string last_checkpoint() const {

@@ -34,7 +34,7 @@ std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::strin
     try {
       return evaluate(run.module, *run.source->test, eval).value();
     } catch (const NotFinite& problem) {
-      throw Error(problem.kind(), fmt::format("{} ({})", problem.what(), run.checkpoint.path.string()));
+      throw at_checkpoint(problem, run);
     }
   }();
   console().clear_progress();

@@ -41,6 +41,10 @@ Checkpoint open_checkpoint(const RunFiles& files, const std::string& which, nn::
   });
 }
 
+Error at_checkpoint(const Error& problem, const OpenRun& run) {
+  return Error(problem.kind(), std::string(problem.what()) + " (" + run.checkpoint.path.string() + ")");
+}
+
 OpenRun open_run(const RunArguments& arguments, OpenedData& opened) {
   torch::set_num_threads(static_cast<int>(arguments.thread_count()));
   const RunFiles files(arguments.run);

@@ -42,6 +42,9 @@ struct OpenRun {
 // Reads the weights of the checkpoint that `which` names; where the newest is damaged, a warning says which is used.
 Checkpoint open_checkpoint(const RunFiles& files, const std::string& which, nn::GraphModule& module);
 
+// The same error with the checkpoint that it is about.
+Error at_checkpoint(const Error& problem, const OpenRun& run);
+
 // Reads checkpoint and data; sets LibTorch's threads.
 OpenRun open_run(const RunArguments& arguments, OpenedData& opened);
 
