@@ -1,6 +1,7 @@
 #include "onetap/base/safetensors.h"
 
 #include "onetap/base/bytes.h"
+#include "onetap/base/crc32c.h"
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
@@ -126,11 +127,19 @@ uint64_t safetensors_length(std::vector<TensorView> tensors, const Metadata& met
   return length;
 }
 
-void write_safetensors(const std::filesystem::path& path, std::vector<TensorView> tensors, const Metadata& metadata) {
+uint32_t write_safetensors(const std::filesystem::path& path, std::vector<TensorView> tensors,
+                           const Metadata& metadata) {
   FileWriter writer(path);
-  writer.write(front_of(tensors, metadata));
-  for (const TensorView& tensor : tensors) writer.write(tensor.data, tensor.bytes());
+  Crc32c crc;
+  const auto write = [&](const void* bytes, size_t count) {
+    crc.update(bytes, count);
+    writer.write(bytes, count);
+  };
+  const std::string front = front_of(tensors, metadata);
+  write(front.data(), front.size());
+  for (const TensorView& tensor : tensors) write(tensor.data, tensor.bytes());
   writer.finish();
+  return crc.value();
 }
 
 SafetensorsFile SafetensorsFile::parse(std::string bytes, std::string_view label) {

@@ -33,9 +33,9 @@ std::string safetensors_bytes(std::vector<TensorView> tensors, const Metadata& m
 // Its length, from names, types and shapes alone: `data` may be null.
 uint64_t safetensors_length(std::vector<TensorView> tensors, const Metadata& metadata = {});
 
-// Writes and syncs the file; the caller puts it in place (see StagedDirectory).
-void write_safetensors(const std::filesystem::path& path, std::vector<TensorView> tensors,
-                       const Metadata& metadata = {});
+// Writes and syncs the file; the caller puts it in place (see StagedDirectory). Returns the CRC-32C of its bytes.
+uint32_t write_safetensors(const std::filesystem::path& path, std::vector<TensorView> tensors,
+                           const Metadata& metadata = {});
 
 class SafetensorsFile {
  public:

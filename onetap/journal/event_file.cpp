@@ -1,32 +1,15 @@
 #include "onetap/journal/event_file.h"
 
 #include "onetap/base/bytes.h"
+#include "onetap/base/crc32c.h"
 #include "onetap/base/fail.h"
 #include "onetap/base/protobuf.h"
 
-#include <array>
 #include <chrono>
 #include <unistd.h>
 
 namespace onetap {
 namespace {
-
-std::array<uint32_t, 256> crc_table() {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t i = 0; i < 256; ++i) {
-    uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78u : 0u);
-    table[i] = crc;
-  }
-  return table;
-}
-
-uint32_t crc32c(std::string_view bytes) {
-  static const std::array<uint32_t, 256> table = crc_table();
-  uint32_t crc = 0xFFFFFFFFu;
-  for (const char c : bytes) crc = (crc >> 8) ^ table[(crc ^ static_cast<uint8_t>(c)) & 0xFFu];
-  return crc ^ 0xFFFFFFFFu;
-}
 
 double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();

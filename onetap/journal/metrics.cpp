@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <limits>
+
 namespace onetap {
 
 std::string MetricLine::json() const {
@@ -32,7 +34,7 @@ MetricLine MetricLine::parse(std::string_view text, std::string_view label) {
     line.step = whole_number(object, "step");
     line.epoch = whole_number(object, "epoch");
     object.at("split").get_to(line.split);
-    object.at("loss").get_to(line.loss);
+    line.loss = object.at("loss").is_null() ? std::numeric_limits<double>::quiet_NaN() : object["loss"].get<double>();
     object.at("acc_soft").get_to(line.acc_soft);
     if (!object.at("acc_hard").is_null()) line.acc_hard = object.at("acc_hard").get<double>();
     object.at("lr").get_to(line.lr);

@@ -6,6 +6,7 @@
 #include "onetap/journal/metrics.h"
 #include "onetap/journal/run_state.h"
 
+#include <algorithm>
 #include <system_error>
 
 namespace onetap {
@@ -17,7 +18,20 @@ bool RunFiles::holds_run() const {
 
 Recipe RunFiles::read_config() const {
   if (!holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", root.string());
-  return read_recipe(config());
+  const std::string text = read_file(config(), 1u << 20);
+  Recipe recipe;
+  std::vector<std::string> keys;
+  try {
+    keys = apply_recipe_text(recipe, text, config().string());
+  } catch (const Error& problem) {
+    throw Error(ErrorKind::kData, problem.what());  // a recipe that onetap wrote, not one that the user did
+  }
+  // Both are written behind everything else. Without this, an emptied file would be a run of defaults.
+  const bool has_end = text.find("\n[provenance]") != std::string::npos ||
+                       std::find(keys.begin(), keys.end(), recipe_fields().back().key) != keys.end();
+  if (!has_end)
+    fail_data("[run] expected a whole recipe with [provenance], got {} bytes ({})", text.size(), config().string());
+  return recipe;
 }
 
 Graph RunFiles::read_graph() const {

@@ -28,7 +28,7 @@ struct RunFiles {
   std::filesystem::path model() const { return root / "model.tap"; }
 
   bool holds_run() const;
-  // kData if this is not a run directory.
+  // kData if this is not a run directory, or if its recipe is not whole.
   Recipe read_config() const;
   Graph read_graph() const;
   // True once all epochs are done, tested and in the newest checkpoint. False as well for what cannot be read.

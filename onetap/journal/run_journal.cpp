@@ -2,9 +2,9 @@
 
 namespace onetap {
 
-RunJournal::RunJournal(const RunFiles& files, const RunState& state)
-    : metrics_(files.metrics(), state.metrics_bytes),
-      attention_(files.attention(), state.attention_bytes),
+RunJournal::RunJournal(const RunFiles& files, const RunState& state, const JournalNotice& notice)
+    : metrics_(files.metrics(), kept_lines<MetricLine>(files.metrics(), state, state.metrics_bytes, notice)),
+      attention_(files.attention(), kept_lines<AttentionLine>(files.attention(), state, state.attention_bytes, notice)),
       root_(files.root),
       first_step_(state.step) {}
 

@@ -3,6 +3,7 @@
 
 #include "onetap/journal/attention_log.h"
 #include "onetap/journal/event_file.h"
+#include "onetap/journal/kept_lines.h"
 #include "onetap/journal/line_file.h"
 #include "onetap/journal/metrics.h"
 #include "onetap/journal/run_files.h"
@@ -14,8 +15,8 @@ namespace onetap {
 
 class RunJournal {
  public:
-  // Goes on after what `state` had on record.
-  RunJournal(const RunFiles& files, const RunState& state);
+  // Goes on after what `state` had on record; `notice` hears what of that was damaged (see kept_lines.h).
+  RunJournal(const RunFiles& files, const RunState& state, const JournalNotice& notice = {});
 
   struct Epoch {
     MetricLine train;

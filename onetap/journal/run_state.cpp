@@ -1,14 +1,38 @@
 #include "onetap/journal/run_state.h"
 
+#include "onetap/base/crc32c.h"
 #include "onetap/base/fail.h"
 #include "onetap/base/json.h"
 
 #include <nlohmann/json.hpp>
 
+#include <charconv>
+
 namespace onetap {
 namespace {
 
 constexpr int kFormat = 1;
+constexpr const char* kChecksum = "crc32c";  // of the state itself
+
+std::string checksum_text(uint32_t checksum) {
+  return fmt::format("{:08x}", checksum);
+}
+
+uint32_t parse_checksum(const nlohmann::json& value, const std::string& label) {
+  const std::string text = value.get<std::string>();
+  uint32_t checksum = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), checksum, 16);
+  if (error != std::errc() || end != text.data() + text.size() || text != checksum_text(checksum)) {
+    fail_data("[checkpoint] expected a checksum of 8 digits, got '{}' ({})", text, label);
+  }
+  return checksum;
+}
+
+// Over its members without blanks and in the order of their names, so that a reformatted state is the same state.
+std::string state_checksum(nlohmann::json object) {
+  object.erase(kChecksum);
+  return checksum_text(crc32c(json_text(object)));
+}
 
 }  // namespace
 
@@ -26,6 +50,12 @@ std::string RunState::json() const {
   object["attention_bytes"] = attention_bytes;
   object["best_accuracy"] = best_accuracy;
   object["best_step"] = best_step;
+  if (!checksums.empty()) {
+    nlohmann::ordered_json files = nlohmann::ordered_json::object();
+    for (const auto& [name, checksum] : checksums) files[name] = checksum_text(checksum);
+    object["files"] = files;
+    object[kChecksum] = state_checksum(parse_json(json_text(object)));
+  }
   return json_text(object, 2) + '\n';
 }
 
@@ -49,6 +79,14 @@ RunState RunState::parse(const std::string& text, const std::string& label) {
     state.attention_bytes = static_cast<uint64_t>(whole_number(object, "attention_bytes"));
     object.at("best_accuracy").get_to(state.best_accuracy);
     state.best_step = whole_number(object, "best_step", -1);
+    if (!object.contains("files") && !object.contains(kChecksum)) return state;  // of a version without checksums
+    for (const auto& [name, checksum] : object.at("files").items()) {
+      state.checksums[name] = parse_checksum(checksum, label);
+    }
+    if (object.at(kChecksum).get<std::string>() != state_checksum(object)) {
+      fail_data("[checkpoint] expected the state with checksum {}, got {} ({})",
+                object.at(kChecksum).get<std::string>(), state_checksum(object), label);
+    }
     return state;
   } catch (const nlohmann::json::exception& problem) {
     fail_data("[checkpoint] not a state file: {} ({})", problem.what(), label);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace onetap {
@@ -19,8 +20,11 @@ struct RunState {
   uint64_t attention_bytes = 0;  // likewise of attention.jsonl
   double best_accuracy = -1;
   int64_t best_step = -1;
+  // CRC-32C of the checkpoint's other files, by name. None in checkpoints of older versions.
+  std::map<std::string, uint32_t> checksums;
 
   std::string json() const;
+  // kData naming `label` if the text is no state, or not the one that was written.
   static RunState parse(const std::string& text, const std::string& label);
 };
 

@@ -68,9 +68,9 @@ NamedTensors state_of(const torch::nn::Module& module) {
   return state;
 }
 
-void write_tensors(const std::filesystem::path& path, const NamedTensors& tensors, const Metadata& metadata) {
+uint32_t write_tensors(const std::filesystem::path& path, const NamedTensors& tensors, const Metadata& metadata) {
   const HeldViews held(tensors);
-  write_safetensors(path, held.views, metadata);
+  return write_safetensors(path, held.views, metadata);
 }
 
 std::string tensor_bytes(const NamedTensors& tensors, const Metadata& metadata) {

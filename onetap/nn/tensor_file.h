@@ -19,8 +19,8 @@ torch::Tensor to_tensor(const TensorView& view);
 // Parameters and buffers of a module, by dotted name, in the order of registration.
 NamedTensors state_of(const torch::nn::Module& module);
 
-// Writes and syncs; tensors on any device, in any memory layout.
-void write_tensors(const std::filesystem::path& path, const NamedTensors& tensors, const Metadata& metadata = {});
+// Writes and syncs; tensors on any device, in any memory layout. Returns the CRC-32C of the file.
+uint32_t write_tensors(const std::filesystem::path& path, const NamedTensors& tensors, const Metadata& metadata = {});
 
 // The file in memory.
 std::string tensor_bytes(const NamedTensors& tensors, const Metadata& metadata = {});

@@ -45,8 +45,13 @@ std::string end_key(int64_t rank) {
 // What a rank leaves behind: the kind of its error as one character, and its message. Nothing from one that only lost
 // another.
 [[noreturn]] void fail_like(int64_t rank, const std::string& words) {
-  throw Error(static_cast<ErrorKind>(words.at(0) - '0'),
-              fmt::format("[ranks] rank {} failed: {}", rank, words.substr(1)));
+  throw RankError(static_cast<ErrorKind>(words.at(0) - '0'),
+                  fmt::format("[ranks] rank {} failed: {}", rank, words.substr(1)));
+}
+
+template <typename... Args>
+[[noreturn]] void fail_ranks(fmt::format_string<Args...> format, Args&&... args) {
+  throw RankError(ErrorKind::kFailure, fmt::format(format, std::forward<Args>(args)...));
 }
 
 class C10dGroup;
@@ -253,15 +258,15 @@ class C10dGroup : public RankGroup {
         return !text.empty();
       });
     } catch (const std::exception&) {
-      fail("[ranks] rank 0, where the ranks meet, does not answer ({})", problem);
+      fail_ranks("[ranks] rank 0, where the ranks meet, does not answer ({})", problem);
     }
     if (!words.empty()) fail_like(failed, words);
-    if (silent.empty()) fail("[ranks] the ranks lost each other ({})", problem);
+    if (silent.empty()) fail_ranks("[ranks] the ranks lost each other ({})", problem);
     std::vector<std::string> names;
     for (const int64_t other : silent) names.push_back(std::to_string(other));
     const bool one = silent.size() == 1;
-    fail("[ranks] {} {} of {} {} not answer ({})", one ? "rank" : "ranks", join(names, " and "), size(),
-         one ? "does" : "do", problem);
+    fail_ranks("[ranks] {} {} of {} {} not answer ({})", one ? "rank" : "ranks", join(names, " and "), size(),
+               one ? "does" : "do", problem);
   }
 
   const std::chrono::milliseconds timeout_;

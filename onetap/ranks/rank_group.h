@@ -15,6 +15,12 @@
 
 namespace onetap {
 
+// A rank failed or does not answer, as the others see it.
+class RankError : public Error {
+ public:
+  using Error::Error;
+};
+
 // A sum under way.
 class PendingSum {
  public:

@@ -13,6 +13,12 @@ RecipeField text(const char* key, const char* group, const char* help, RecipeMem
   return {key, group, help, member, 0, 0, std::move(choices), false};
 }
 
+// One of the words of an enum.
+template <typename Choice>
+RecipeField choice(const char* key, const char* group, const char* help, Choice Recipe::*member) {
+  return {key, group, help, member, 0, 0, choice_words<Choice>(), false};
+}
+
 RecipeField number(const char* key, const char* group, const char* help, RecipeMember member, double low, double high) {
   return {key, group, help, member, low, high, {}, false};
 }
@@ -59,12 +65,12 @@ const std::vector<RecipeField>& recipe_fields() {
       text("arch", kNetwork, "architecture of the zoo ('onetap nets') or path to a network text file", &R::arch),
       number("width", kNetwork, "channels of the first stage (default: the architecture's own)", &R::width, 1, 65536),
       number("kernel", kNetwork, "kernel size of the k x k convolutions, 3 or 5 (default 3)", &R::kernel, 3, 5),
-      text("shortcut", kNetwork, "shortcut where shapes change: A subsamples and zero-pads, B is a 1x1 convolution",
-           &R::shortcut, {"A", "B"}),
+      choice("shortcut", kNetwork, "shortcut where shapes change: A subsamples and zero-pads, B is a 1x1 convolution",
+             &R::shortcut),
       number("image_size", kNetwork, "side of the square images (default: the data's, else the architecture's)",
              &R::image_size, 8, 4096),
-      text("weight_init", kNetwork, "convolution weights: LibTorch's default or Kaiming normal over fan-out",
-           &R::weight_init, {"default", "fan-out"}),
+      choice("weight_init", kNetwork, "convolution weights: LibTorch's default or Kaiming normal over fan-out",
+             &R::weight_init),
       text("init", kNetwork, "start from the weights in this .safetensors file (names as in torchvision)", &R::init),
 
       text("method", kMethod, method_help(), &R::method, method_names()),
@@ -72,8 +78,7 @@ const std::vector<RecipeField>& recipe_fields() {
            "convolutions the method applies to: globs separated by commas, '!' excludes (default: every k x k "
            "convolution but the first)",
            &R::layers),
-      text("binarize", kMethod, "how the hard network is made: best tap (hard) or P > 0.5 (round)", &R::binarize,
-           {"hard", "round"}),
+      choice("binarize", kMethod, "how the hard network is made: best tap (hard) or P > 0.5 (round)", &R::binarize),
       number("t0", kMethod, "temperature at the first step", &R::t0, 1e-6, 1e6),
       number("t1", kMethod, "temperature after the last step", &R::t1, 1e-6, 1e6),
       number("alpha", kMethod, "pin the factor per step instead of deriving it from t0, t1 and the steps", &R::alpha,
@@ -81,8 +86,8 @@ const std::vector<RecipeField>& recipe_fields() {
       number("t_floor", kMethod, "the temperature never falls below this", &R::t_floor, 0, 1e6),
 
       text("data", kData, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR", &R::data),
-      text("augment", kData, "none, crop (pad, crop, flip), resized-crop (random area), or auto for the data's usual",
-           &R::augment, {"auto", "none", "crop", "resized-crop"}),
+      choice("augment", kData, "none, crop (pad, crop, flip), resized-crop (random area), or auto for the data's usual",
+             &R::augment),
       number("pad", kData, "padding of the crop augmentation, in pixels", &R::pad, 0, 64),
       toggle("flip", kData, "flip training images at random", &R::flip),
       number("cutout", kData, "side of a square left out of every training image at a random place, in pixels; 0: none",
@@ -94,7 +99,7 @@ const std::vector<RecipeField>& recipe_fields() {
              "compute the batch of a step in so many parts, one after another, to save memory; batch norm sees parts",
              &R::accumulate, 1, 1e6),
       number("lr", kOptimiser, "learning rate", &R::lr, 0, 1e6),
-      text("schedule", kOptimiser, "learning rate over time: step or cosine", &R::schedule, {"step", "cosine"}),
+      choice("schedule", kOptimiser, "learning rate over time: step or cosine", &R::schedule),
       number("lr_every", kOptimiser, "step schedule: epochs between drops (default: a third of the epochs)",
              &R::lr_every, 1, 1e6),
       number("lr_factor", kOptimiser, "step schedule: factor of a drop", &R::lr_factor, 0, 1),
@@ -124,14 +129,14 @@ const std::vector<RecipeField>& recipe_fields() {
                             &R::workers, 0, 256)),
       free_on_resume(text("device", kRun, "auto, cpu, cuda or cuda:N", &R::device)),
       free_on_resume(
-          text("precision", kRun,
-               "of activations: fp32, tf32 or bf16 (GPUs), or auto: bf16 on a GPU, fp32 on a CPU; weights are "
-               "always fp32",
-               &R::precision, {"auto", "fp32", "tf32", "bf16"})),
-      free_on_resume(text("engine", kRun,
-                          "how a step is computed: plain (LibTorch's autograd), fused (a step of our own, without "
-                          "autograd), or auto: fused on a GPU where the network allows it",
-                          &R::engine, {"auto", "plain", "fused"})),
+          choice("precision", kRun,
+                 "of activations: fp32, tf32 or bf16 (GPUs), or auto: bf16 on a GPU, fp32 on a CPU; weights are "
+                 "always fp32",
+                 &R::precision)),
+      free_on_resume(choice("engine", kRun,
+                            "how a step is computed: plain (LibTorch's autograd), fused (a step of our own, without "
+                            "autograd), or auto: fused on a GPU where the network allows it",
+                            &R::engine)),
       free_on_resume(toggle("cuda_graph", kRun, "GPU: replay fused steps as captured CUDA graphs", &R::cuda_graph)),
       number("eval_every", kRun, "epochs between tests (the last epoch is always tested)", &R::eval_every, 1, 1e6),
       free_on_resume(number("checkpoint_epochs", kRun,
@@ -168,7 +173,7 @@ std::string RecipeField::flag() const {
 
 bool RecipeField::is_text() const {
   if (method_key != nullptr) return method_key->is_word();
-  return std::holds_alternative<std::string Recipe::*>(member);
+  return std::holds_alternative<std::string Recipe::*>(member) || !choices.empty();
 }
 
 const char* RecipeField::value_name() const {

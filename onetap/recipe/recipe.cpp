@@ -107,6 +107,9 @@ void set_recipe_field(Recipe& recipe, const RecipeField& field, std::string_view
         if constexpr (std::is_same_v<Value, std::string>) {
           check_choice(field, std::string(text), where);
           value = std::string(text);
+        } else if constexpr (std::is_enum_v<Value>) {
+          check_choice(field, std::string(text), where);
+          value = *parse_choice<Value>(text);
         } else if constexpr (std::is_same_v<Value, bool>) {
           if (text != "true" && text != "false")
             fail_usage("[recipe] expected true or false for {}, got '{}'", where, text);
@@ -126,6 +129,8 @@ std::string recipe_field_text(const Recipe& recipe, const RecipeField& field) {
         using Value = std::remove_const_t<std::remove_reference_t<decltype(value)>>;
         if constexpr (Unwrap<Value>::kOptional) {
           return value ? fmt::format("{}", *value) : std::string();
+        } else if constexpr (std::is_enum_v<Value>) {
+          return choice_word(value);
         } else {
           return fmt::format("{}", value);
         }
@@ -185,7 +190,7 @@ Graph recipe_network(const Recipe& recipe, int64_t classes, int64_t image_size) 
   spec.arch = recipe.arch;
   spec.width = recipe.width;
   spec.kernel = recipe.kernel;
-  spec.shortcut = recipe.shortcut.empty() ? '?' : recipe.shortcut[0];
+  spec.shortcut = choice_word(recipe.shortcut)[0];
   spec.classes = classes;
   if (image_size > 0) spec.image = Shape{3, image_size, image_size};
   Graph graph = build_network(spec);

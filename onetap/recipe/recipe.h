@@ -6,6 +6,7 @@
 
 #include "onetap/graph/graph.h"
 #include "onetap/graph/method_table.h"
+#include "onetap/recipe/choices.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -23,16 +24,16 @@ struct Recipe {
   std::string arch = "resnet20";
   std::optional<int64_t> width;
   std::optional<int64_t> kernel;
-  std::string shortcut = "B";
+  Shortcut shortcut = Shortcut::kB;
   std::optional<int64_t> image_size;
-  std::string weight_init = "default";
+  InitRule weight_init = InitRule::kDefault;
   std::string init;
 
   // Method.
   std::string method = "sal";
   std::map<std::string, std::string> method_keys;  // taps, share, ...; one that is not there has its default
   std::string layers;
-  std::string binarize = "hard";
+  Binarize binarize = Binarize::kHard;
   double t0 = 6.7;
   double t1 = 0.02;
   std::optional<double> alpha;
@@ -40,7 +41,7 @@ struct Recipe {
 
   // Data.
   std::string data = "shapes";
-  std::string augment = "auto";
+  AugmentChoice augment = AugmentChoice::kAuto;
   int64_t pad = 4;
   bool flip = true;
   int64_t cutout = 0;
@@ -50,7 +51,7 @@ struct Recipe {
   int64_t batch_size = 128;
   int64_t accumulate = 1;
   double lr = 0.1;
-  std::string schedule = "step";
+  LrSchedule schedule = LrSchedule::kStep;
   std::optional<int64_t> lr_every;
   double lr_factor = 0.1;
   double lr_final = 0;
@@ -68,8 +69,8 @@ struct Recipe {
   int64_t threads = 0;
   int64_t workers = 0;
   std::string device = "auto";
-  std::string precision = "auto";
-  std::string engine = "auto";
+  Precision precision = Precision::kAuto;
+  EngineChoice engine = EngineChoice::kAuto;
   bool cuda_graph = true;
   int64_t eval_every = 1;
   int64_t checkpoint_epochs = 1;
@@ -80,7 +81,9 @@ struct Recipe {
 };
 
 using RecipeMember = std::variant<std::string Recipe::*, int64_t Recipe::*, uint64_t Recipe::*, double Recipe::*,
-                                  bool Recipe::*, std::optional<int64_t> Recipe::*, std::optional<double> Recipe::*>;
+                                  bool Recipe::*, std::optional<int64_t> Recipe::*, std::optional<double> Recipe::*,
+                                  Shortcut Recipe::*, InitRule Recipe::*, Binarize Recipe::*, AugmentChoice Recipe::*,
+                                  LrSchedule Recipe::*, Precision Recipe::*, EngineChoice Recipe::*>;
 
 struct RecipeField {
   const char* key;    // in TOML; the flag is the same with dashes
@@ -93,8 +96,8 @@ struct RecipeField {
   // Set where the table of methods brings the field: Recipe::method_keys holds its value, and `member` says nothing.
   const MethodKey* method_key = nullptr;
 
+  bool is_text() const;            // words and other texts, which TOML quotes
   std::string flag() const;        // "--batch-size"
-  bool is_text() const;            // in quotes in TOML
   const char* value_name() const;  // "N", "X", "TEXT" or "" for a switch
 };
 

@@ -17,7 +17,7 @@ double Schedule::learning_rate(int64_t step) const {
   if (static_cast<double>(step) < warmup_steps) {
     return recipe_.lr * (static_cast<double>(step) + 1.0) / (warmup_steps + 1.0);
   }
-  if (recipe_.schedule == "cosine") {
+  if (recipe_.schedule == LrSchedule::kCosine) {
     constexpr double kPi = 3.14159265358979323846;
     const double done =
         (static_cast<double>(step) - warmup_steps) / std::max(1.0, static_cast<double>(total_steps_) - warmup_steps);

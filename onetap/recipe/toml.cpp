@@ -1,6 +1,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/recipe/recipe.h"
+#include "onetap/recipe/toml_limits.h"
 
 // The parser asserts what "[[[[" does not keep; without the assertion it reports an error, as it should.
 #define TOML_ASSERT(expression) static_cast<void>(0)
@@ -83,6 +84,7 @@ std::string toml_string(std::string_view text) {
 std::vector<std::string> apply_recipe_text(Recipe& recipe, std::string_view text, std::string_view label) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
+  check_key_depth(text, label);
   toml::table table;
   try {
     table = toml::parse(to_ascii(text));
@@ -113,13 +115,12 @@ std::string recipe_text(const Recipe& recipe) {
   const char* group = "";
   for (const RecipeField& field : recipe_fields()) {
     const std::string value = recipe_field_text(recipe, field);
-    const bool is_text = field.is_text();
-    if (!is_text && value.empty()) continue;
+    if (!field.is_text() && value.empty()) continue;
     if (std::string_view(group) != field.group) {
       group = field.group;
       text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", group);
     }
-    text += fmt::format("{} = {}\n", field.key, is_text ? toml_string(value) : value);
+    text += fmt::format("{} = {}\n", field.key, field.is_text() ? toml_string(value) : value);
   }
   return text;
 }

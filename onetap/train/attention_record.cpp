@@ -1,5 +1,7 @@
 #include "onetap/train/attention_record.h"
 
+#include "onetap/train/finite.h"
+
 #include <algorithm>
 
 namespace onetap {
@@ -28,6 +30,8 @@ LayerAttention describe(const std::string& name, const Node& node, const torch::
   line.name = name;
   line.kernel_h = node.kernel.h;
   line.kernel_w = node.kernel.w;
+  // Finite logits may still be too large to be divided by a low temperature.
+  if (!all_finite({{name, p}})) throw NotFinite("[train] the attention of '" + name + "' became nan or inf");
   line.mean_p = to_doubles(p.to(torch::kFloat64).mean(at::IntArrayRef{0, 1}));
   line.kept = counts(positions, line.positions());
   const auto bin = (p.amax(-1) * static_cast<double>(LayerAttention::kBins)).floor();

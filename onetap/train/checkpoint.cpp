@@ -1,10 +1,13 @@
 #include "onetap/train/checkpoint.h"
 
+#include "onetap/base/crc32c.h"
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/text.h"
+#include "onetap/train/finite.h"
 
 #include <algorithm>
+#include <set>
 #include <system_error>
 #include <tuple>
 
@@ -41,6 +44,29 @@ fs::path set_aside(const fs::path& checkpoint) {
   return aside;
 }
 
+// A file of tensors, byte for byte the one that was written.
+SafetensorsFile read_checked(const Checkpoint& checkpoint, const char* name) {
+  const fs::path path = checkpoint.path / name;
+  std::string bytes = read_file(path);
+  const auto& checksums = checkpoint.state.checksums;
+  const auto written = checksums.find(name);
+  if (written == checksums.end()) {
+    if (!checksums.empty()) fail_data("[checkpoint] expected a checksum of {}, got none ({})", name, path.string());
+  } else if (const uint32_t found = crc32c(bytes); found != written->second) {
+    fail_data("[checkpoint] expected CRC-32C {:08x}, got {:08x}: the file is damaged ({})", written->second, found,
+              path.string());
+  }
+  return SafetensorsFile::parse(std::move(bytes), path.string());
+}
+
+void load_checked(const Checkpoint& checkpoint, const char* name, const nn::NamedTensors& into) {
+  const std::string label = (checkpoint.path / name).string();
+  nn::load_tensors(read_checked(checkpoint, name), into, label);
+  if (all_finite(into)) return;
+  fail_data("[checkpoint] expected finite values, got others in '{}': the run had diverged ({})",
+            first_not_finite(into), label);
+}
+
 // Replaces a link in one step; a failure is not worth stopping a run for.
 void point_link(const fs::path& link, const std::string& target) {
   std::error_code ignored;
@@ -53,7 +79,11 @@ void point_link(const fs::path& link, const std::string& target) {
 
 }  // namespace
 
-std::vector<Checkpoint> CheckpointFolder::list(const std::function<void(const std::string&)>& notice) const {
+std::string passing_over(const Error& problem) {
+  return fmt::format("passing over a damaged checkpoint: {}", problem.what());
+}
+
+std::vector<Checkpoint> CheckpointFolder::list(const CheckpointNotice& notice) const {
   std::vector<Checkpoint> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory_, error)) {
@@ -63,12 +93,14 @@ std::vector<Checkpoint> CheckpointFolder::list(const std::function<void(const st
       const fs::path state = entry.path() / kStateFile;
       checkpoint.state = RunState::parse(read_file(state, 1u << 20), state.string());
       // The tensors' framing (lengths, offsets) is checked when they are read; that they are there, now.
-      for (const char* file : {kModelFile, kOptimizerFile, kTapsFile}) {
+      std::set<std::string> files = {kModelFile, kOptimizerFile, kTapsFile};
+      for (const auto& written : checkpoint.state.checksums) files.insert(written.first);
+      for (const std::string& file : files) {
         if (!fs::exists(entry.path() / file)) fail_data("[checkpoint] {} is missing ({})", file, entry.path().string());
       }
       found.push_back(std::move(checkpoint));
     } catch (const Error& problem) {
-      if (notice) notice(fmt::format("passing over a damaged checkpoint: {}", problem.what()));
+      if (notice) notice(passing_over(problem));
     }
   }
   std::sort(found.begin(), found.end(), [](const Checkpoint& a, const Checkpoint& b) {
@@ -77,8 +109,8 @@ std::vector<Checkpoint> CheckpointFolder::list(const std::function<void(const st
   return found;
 }
 
-Checkpoint CheckpointFolder::find(const std::string& which) const {
-  const std::vector<Checkpoint> all = list();
+Checkpoint CheckpointFolder::find(const std::string& which, const CheckpointNotice& notice) const {
+  const std::vector<Checkpoint> all = list(notice);
   if (all.empty()) fail_data("[checkpoint] there is no complete checkpoint in {}", directory_.string());
   int64_t step = all.front().state.step;
   if (which == "best") {
@@ -96,6 +128,31 @@ Checkpoint CheckpointFolder::find(const std::string& which) const {
   fail_data("[checkpoint] there is no checkpoint of step {} in {}", step, directory_.string());
 }
 
+Checkpoint CheckpointFolder::open(const std::string& which, nn::GraphModule& module,
+                                  const CheckpointNotice& notice) const {
+  if (which != "last") {
+    const Checkpoint asked = find(which, notice);
+    load(asked, module);
+    return asked;
+  }
+  bool passed_over = false;
+  const auto hear = [&](const std::string& text) {
+    passed_over = true;
+    if (notice) notice(text);
+  };
+  for (const Checkpoint& checkpoint : list(hear)) {
+    try {
+      load(checkpoint, module);
+    } catch (const Error& problem) {
+      hear(passing_over(problem));
+      continue;
+    }
+    if (passed_over && notice) notice(fmt::format("using {}", checkpoint.path.string()));
+    return checkpoint;
+  }
+  fail_data("[checkpoint] there is no complete checkpoint in {}", directory_.string());
+}
+
 fs::path CheckpointFolder::write(const RunState& state, const nn::GraphModule& module, const Sgd& sgd,
                                  const AttentionRecord& attention, const WeightAverage& average, int64_t keep) const {
   make_directories(directory_);
@@ -105,12 +162,17 @@ fs::path CheckpointFolder::write(const RunState& state, const nn::GraphModule& m
   if (fs::exists(final_path)) set_aside(final_path);
   {
     StagedDirectory staged(final_path);
-    nn::write_tensors(staged.path() / kModelFile, average.active() ? average.state() : nn::state_of(*module));
-    if (average.active()) nn::write_tensors(staged.path() / kTrainingFile, nn::state_of(*module));
-    nn::write_tensors(staged.path() / kOptimizerFile, sgd.state());
-    nn::write_tensors(staged.path() / kTapsFile, attention.state());
+    RunState complete = state;
+    complete.checksums.clear();
+    const auto put = [&](const char* file, const nn::NamedTensors& tensors) {
+      complete.checksums[file] = nn::write_tensors(staged.path() / file, tensors);
+    };
+    put(kModelFile, average.active() ? average.state() : nn::state_of(*module));
+    if (average.active()) put(kTrainingFile, nn::state_of(*module));
+    put(kOptimizerFile, sgd.state());
+    put(kTapsFile, attention.state());
     FileWriter writer(staged.path() / kStateFile);
-    writer.write(state.json());
+    writer.write(complete.json());
     writer.finish();
     staged.commit();
   }
@@ -124,8 +186,11 @@ void CheckpointFolder::prune(const RunState& state, int64_t keep) const {
   StagedDirectory::clean(directory_);
   int64_t kept = 0;
   for (const Checkpoint& checkpoint : list()) {
+    // Those of later steps were passed over when the run went back: they must not push out what is good.
+    const bool is_later =
+        std::tie(checkpoint.state.step, checkpoint.state.epoch_logged) > std::tie(state.step, state.epoch_logged);
     const bool is_best = checkpoint.state.step == state.best_step;
-    if (kept < keep || is_best) {
+    if (!is_later && (kept < keep || is_best)) {
       ++kept;
       continue;
     }
@@ -136,22 +201,19 @@ void CheckpointFolder::prune(const RunState& state, int64_t keep) const {
 }
 
 void CheckpointFolder::load(const Checkpoint& checkpoint, nn::GraphModule& module) {
-  const fs::path model = checkpoint.path / kModelFile;
-  nn::load_tensors(SafetensorsFile::read(model), nn::state_of(*module), model.string());
+  load_checked(checkpoint, kModelFile, nn::state_of(*module));
 }
 
 void CheckpointFolder::load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd& sgd, AttentionRecord& attention,
                             WeightAverage& average) {
   if (average.active()) {
-    const fs::path averaged = checkpoint.path / kModelFile, own = checkpoint.path / kTrainingFile;
-    nn::load_tensors(SafetensorsFile::read(averaged), average.state(), averaged.string());
-    nn::load_tensors(SafetensorsFile::read(own), nn::state_of(*module), own.string());
+    load_checked(checkpoint, kModelFile, average.state());
+    load_checked(checkpoint, kTrainingFile, nn::state_of(*module));
   } else {
     load(checkpoint, module);
   }
-  const fs::path optimizer = checkpoint.path / kOptimizerFile;
-  nn::load_tensors(SafetensorsFile::read(optimizer), sgd.state(), optimizer.string());
-  attention.restore(SafetensorsFile::read(checkpoint.path / kTapsFile));
+  load_checked(checkpoint, kOptimizerFile, sgd.state());
+  attention.restore(read_checked(checkpoint, kTapsFile));
 }
 
 }  // namespace onetap

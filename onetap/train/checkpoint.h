@@ -5,10 +5,11 @@
 //                              training.safetensors   with `ema`: those that training goes on from
 //                              optimizer.safetensors  momentum
 //                              taps.safetensors       taps at the last tested epoch, see attention_record.h
-//                              state.json             where the run stands
+//                              state.json             where the run stands, and the checksums of the files above
 //   checkpoints/last, checkpoints/best                links to the newest and to the best one
 #pragma once
 
+#include "onetap/base/error.h"
 #include "onetap/journal/run_state.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/train/attention_record.h"
@@ -24,26 +25,36 @@
 
 namespace onetap {
 
+using CheckpointNotice = std::function<void(const std::string&)>;
+
 struct Checkpoint {
   std::filesystem::path path;
   RunState state;
 };
+
+// What a notice says of a checkpoint that cannot be used.
+std::string passing_over(const Error& problem);
 
 class CheckpointFolder {
  public:
   explicit CheckpointFolder(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   // Complete checkpoints, newest first; unreadable ones are reported to `notice` and left out.
-  std::vector<Checkpoint> list(const std::function<void(const std::string&)>& notice = {}) const;
+  std::vector<Checkpoint> list(const CheckpointNotice& notice = {}) const;
 
   // The one that "last", "best" or a step number names; kData if there is none.
-  Checkpoint find(const std::string& which) const;
+  Checkpoint find(const std::string& which, const CheckpointNotice& notice = {}) const;
+
+  // Finds it and reads the network's tensors. Where the last one is damaged, the newest good one before it is taken,
+  // and `notice` hears both; kData if there is none, or if one that was asked for by name is damaged.
+  Checkpoint open(const std::string& which, nn::GraphModule& module, const CheckpointNotice& notice) const;
 
   // Writes one, points the links at it, and removes all but the newest `keep` and the best.
   std::filesystem::path write(const RunState& state, const nn::GraphModule& module, const Sgd& sgd,
                               const AttentionRecord& attention, const WeightAverage& average, int64_t keep) const;
 
-  // Reads the network's tensors; kData if they do not fit the module.
+  // Reads the network's tensors. kData if they do not fit the module, are not those that were written, or have values
+  // that are not finite.
   static void load(const Checkpoint& checkpoint, nn::GraphModule& module);
   // All of them: what a run needs to go on.
   static void load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd& sgd, AttentionRecord& attention,

@@ -11,7 +11,7 @@ fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, co
   fused::EngineOptions options;
   options.ranks = ranks;
   options.device = device;
-  options.type = resolved_precision(recipe, device) == "bf16" ? torch::kBFloat16 : torch::kFloat32;
+  options.type = resolved_precision(recipe, device) == Precision::kBf16 ? torch::kBFloat16 : torch::kFloat32;
   options.capture = recipe.cuda_graph;
   options.batch_size = recipe.batch_size;
   options.accumulate = recipe.accumulate;
@@ -30,9 +30,9 @@ fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, co
 
 }  // namespace
 
-std::string resolved_precision(const Recipe& recipe, torch::Device device) {
-  if (recipe.precision != "auto") return recipe.precision;
-  return device.is_cuda() ? "bf16" : "fp32";
+Precision resolved_precision(const Recipe& recipe, torch::Device device) {
+  if (!device.is_cuda()) return recipe.precision == Precision::kTf32 ? Precision::kTf32 : Precision::kFp32;
+  return recipe.precision == Precision::kAuto ? Precision::kBf16 : recipe.precision;
 }
 
 std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& graph, const DataSource& source,
@@ -40,9 +40,13 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
                                              const std::function<void(const std::string&)>& notice, RankGroup* ranks,
                                              const std::function<bool()>& stopped) {
   const torch::Device device = parse_device(recipe.device);
-  set_gpu_arithmetic(resolved_precision(recipe, device) == "tf32");
-  const bool insists = recipe.engine == "fused";
-  if (recipe.engine == "plain" || (!insists && (!device.is_cuda() || fused::cuda_ops() == nullptr))) return nullptr;
+  set_gpu_arithmetic(resolved_precision(recipe, device) == Precision::kTf32);
+  if (!device.is_cuda() && recipe.precision == Precision::kBf16 && notice) {
+    notice("this run says bf16, which is for GPUs: a CPU computes it in fp32");
+  }
+  const bool insists = recipe.engine == EngineChoice::kFused;
+  if (recipe.engine == EngineChoice::kPlain || (!insists && (!device.is_cuda() || fused::cuda_ops() == nullptr)))
+    return nullptr;
   auto options = engine_options(recipe, graph, source, schedule, device, ranks);
   options.stopped = stopped;
   std::string obstacle = fused::engine_obstacle(graph);
@@ -54,7 +58,7 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
 }
 
 AutocastScope::AutocastScope(const Recipe& recipe, torch::Device device)
-    : active_(device.is_cuda() && resolved_precision(recipe, device) == "bf16") {
+    : active_(device.is_cuda() && resolved_precision(recipe, device) == Precision::kBf16) {
   if (active_) begin_autocast(torch::kBFloat16);
 }
 

@@ -20,7 +20,7 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
                                              RankGroup* ranks = nullptr, const std::function<bool()>& stopped = {});
 
 // "auto" made plain: what activations are computed in on this device.
-std::string resolved_precision(const Recipe& recipe, torch::Device device);
+Precision resolved_precision(const Recipe& recipe, torch::Device device);
 
 // LibTorch's own ops in bfloat16 while it lives, for one forward pass, where the recipe says so. Weights are cast once
 // in it, and forgotten after it.

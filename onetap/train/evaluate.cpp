@@ -36,8 +36,8 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
     stopped = sums[5] > 0;
   }
   if (stopped) return std::nullopt;
-  result.soft = soft.score(result.images);
-  result.hard = has_soft ? hard.score(result.images) : result.soft;
+  result.soft = soft.score(result.images, has_soft ? "soft" : "dense");
+  result.hard = has_soft ? hard.score(result.images, "hard") : result.soft;
   return result;
 }
 
@@ -47,11 +47,14 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, fused::Engine& engin
   if (has_soft_form(module->graph())) modes.push_back(options.hard_mode);
   const auto sums = engine.test(modes, options.progress);
   if (!sums) return std::nullopt;
-  const auto score = [](const fused::Sums& of) {
+  const auto score = [](const fused::Sums& of, const char* form) {
+    check_test_loss(of.loss, form);
     const auto images = static_cast<double>(of.images);
     return Score{static_cast<double>(of.right) / images, of.loss / images};
   };
-  return EvalResult{score(sums->front()), score(sums->back()), engine.test_images()};
+  const bool has_sal = modes.size() > 1;
+  const Score soft = score(sums->front(), has_sal ? "soft" : "dense");
+  return EvalResult{soft, has_sal ? score(sums->back(), "hard") : soft, engine.test_images()};
 }
 
 }  // namespace onetap

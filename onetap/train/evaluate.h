@@ -34,7 +34,8 @@ struct EvalOptions {
   RankGroup* ranks = nullptr;
 };
 
-// Nothing if `progress` stopped it. The module is left in training mode and soft.
+// Nothing if `progress` stopped it; NotFinite if an output or the loss is not finite. The module is left in training
+// mode and soft.
 std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data, const EvalOptions& options);
 
 // The same on the engine's test set.

@@ -18,7 +18,10 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes
     if (!recipe.kernel) recipe.kernel = 3;
     if (!recipe.image_size) recipe.image_size = source.image_size > 0 ? source.image_size : entry.default_image[1];
   }
-  if (recipe.augment == "auto") recipe.augment = source.image_size > 0 ? "crop" : "resized-crop";
+  check_precision(recipe);
+  if (recipe.augment == AugmentChoice::kAuto) {
+    recipe.augment = source.image_size > 0 ? AugmentChoice::kCrop : AugmentChoice::kResizedCrop;
+  }
   if (!recipe.lr_every) recipe.lr_every = std::max<int64_t>(1, (recipe.epochs + 2) / 3);
   const int64_t cpus = std::max<int64_t>(1, available_cpus() / processes);
   if (recipe.threads == 0) recipe.threads = cpus;
@@ -28,6 +31,11 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes
     recipe.workers = decodes_for_gpu ? std::min<int64_t>(cpus, 256) : 1;
   }
   return recipe;
+}
+
+void check_precision(const Recipe& recipe) {
+  if (recipe.precision != Precision::kBf16 || parse_device(recipe.device).is_cuda()) return;
+  fail_usage("[train] expected --precision auto or fp32 on a CPU, got bf16: it is for GPUs");
 }
 
 void check_network(const Graph& graph, const DataSource& source) {
@@ -51,9 +59,9 @@ AugmentOptions recipe_augment(const Recipe& recipe) {
   options.pad = recipe.pad;
   options.flip = recipe.flip;
   options.cutout = recipe.cutout;
-  options.kind = recipe.augment == "crop"           ? Augment::kPadCrop
-                 : recipe.augment == "resized-crop" ? Augment::kResizedCrop
-                                                    : Augment::kNone;
+  options.kind = recipe.augment == AugmentChoice::kCrop          ? Augment::kPadCrop
+                 : recipe.augment == AugmentChoice::kResizedCrop ? Augment::kResizedCrop
+                                                                 : Augment::kNone;
   return options;
 }
 

@@ -16,6 +16,9 @@ namespace onetap {
 // Fills every default that depends on data, architecture or machine, whose CPUs so many processes share.
 Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes = 1);
 
+// kUsage if the recipe asks for a precision that its device does not compute in.
+void check_precision(const Recipe& recipe);
+
 // kUsage if the network does not take this data's images or classes.
 void check_network(const Graph& graph, const DataSource& source);
 

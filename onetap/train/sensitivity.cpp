@@ -35,10 +35,10 @@ std::optional<Sensitivity> measure_sensitivity(nn::GraphModule& module, const Da
   if (batches.stopped()) return std::nullopt;
   Sensitivity result;
   result.images = images;
-  result.soft = soft.score(images);
-  result.hard = hard.score(images);
+  result.soft = soft.score(images, "soft");
+  result.hard = hard.score(images, "hard");
   for (size_t i = 0; i < layers.size(); ++i) {
-    result.layers.push_back({layers[i].name, alone[i].score(images)});
+    result.layers.push_back({layers[i].name, alone[i].score(images, "partly hard")});
   }
   return result;
 }

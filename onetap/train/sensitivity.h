@@ -29,7 +29,8 @@ struct SensitivityOptions {
   std::function<bool(int64_t images)> progress;
 };
 
-// One pass over the test set. Nothing if `progress` stopped it. The module is left in training mode and soft.
+// One pass over the test set. Nothing if `progress` stopped it; NotFinite as evaluate(). The module is left in training
+// mode and soft.
 std::optional<Sensitivity> measure_sensitivity(nn::GraphModule& module, const Dataset& test,
                                                const SensitivityOptions& options);
 

@@ -10,13 +10,14 @@
 #include "onetap/train/checkpoint.h"
 #include "onetap/train/engine_choice.h"
 #include "onetap/train/evaluate.h"
+#include "onetap/train/finite.h"
+#include "onetap/train/pace.h"
 #include "onetap/train/rank_share.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/sgd.h"
 #include "onetap/train/weight_average.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -27,15 +28,10 @@ namespace fs = std::filesystem;
 namespace onetap {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 nn::GraphModule make_module(const Recipe& recipe, const Graph& graph, torch::Device device) {
   torch::manual_seed(recipe.seed);
-  nn::GraphModule module(graph, recipe.weight_init == "fan-out" ? nn::WeightInit::kFanOut : nn::WeightInit::kDefault);
+  nn::GraphModule module(graph,
+                         recipe.weight_init == InitRule::kFanOut ? nn::WeightInit::kFanOut : nn::WeightInit::kDefault);
   module->to(device);
   return module;
 }
@@ -63,17 +59,17 @@ class Trainer {
     import_init();
     if (files_ != nullptr) restore();
     join_ranks();
+    if (state_.step > 0) saved_ = place();  // on all ranks, for they save together
     engine_ =
         choose_engine(recipe_, graph_, source_, schedule_, module_, sgd_, events_.on_notice, ranks, gives_up_waiting());
     if (engine_ == nullptr) share_.watch_gradients(module_);
+    for (const auto& item : module_->named_parameters()) parameters_.emplace_back(item.key(), item.value());
     if (files_ == nullptr) return;
-    journal_.emplace(*files_, state_);
+    journal_.emplace(*files_, state_, events_.on_notice);
   }
 
   TrainOutcome run() try {
-    started_ = Clock::now();
-    started_wall_ = state_.wall_s;
-    started_step_ = state_.step;
+    pace_.start_sitting(state_.step, state_.wall_s);
     while (!finished()) {
       const bool epoch_done = (at_epoch_end() || run_epoch()) && finish_epoch();
       const bool stopping = share_.any(stop_);
@@ -81,11 +77,12 @@ class Trainer {
       if (stopping && !finished()) return TrainOutcome::kInterrupted;
     }
     return TrainOutcome::kFinished;
-  } catch (const Error& problem) {
-    // Other ranks know nothing of checkpoints.
-    const std::string text = problem.what();
-    if (text.rfind("[ranks]", 0) != 0) throw;
-    throw Error(problem.kind(), fmt::format("{}; the last good checkpoint is {}", text, last_checkpoint()));
+  } catch (const RankError& problem) {  // other ranks know nothing of checkpoints
+    throw with_checkpoint(problem);
+  } catch (const NotFinite& problem) {
+    throw with_checkpoint(Error(problem.kind(), fmt::format("{} at step {} (epoch {})", problem.what(), state_.step,
+                                                            (state_.step - 1) / schedule_.steps_per_epoch() + 1)),
+                          " (a new run with a lower --lr or a longer --warmup-epochs may not diverge)");
   }
 
   std::string last_checkpoint() const {
@@ -94,6 +91,11 @@ class Trainer {
   }
 
  private:
+  Error with_checkpoint(const Error& problem, const char* advice = "") const {
+    return Error(problem.kind(),
+                 fmt::format("{}; the last good checkpoint is {}{}", problem.what(), last_checkpoint(), advice));
+  }
+
   void import_init() {
     if (!recipe_.init.empty() && files_ != nullptr) {
       const auto report = nn::import_weights(SafetensorsFile::read(recipe_.init), nn::state_of(*module_), recipe_.init);
@@ -117,23 +119,26 @@ class Trainer {
 
   // The newest checkpoint that loads; a damaged one is passed over for the one before it.
   void restore() {
-    bool touched = false;
-    for (const Checkpoint& checkpoint : CheckpointFolder(files_->checkpoints()).list(events_.on_notice)) {
+    bool passed_over = false;
+    const auto hear = [&](const std::string& text) {
+      passed_over = true;
+      notice(text);
+    };
+    for (const Checkpoint& checkpoint : CheckpointFolder(files_->checkpoints()).list(hear)) {
       try {
         CheckpointFolder::load(checkpoint, module_, sgd_, taps_, average_);
       } catch (const Error& problem) {
-        notice(fmt::format("passing over a damaged checkpoint: {}", problem.what()));
-        touched = true;
+        hear(passing_over(problem));
         continue;
       }
       state_ = checkpoint.state;
       last_checkpoint_ = checkpoint.path;
-      saved_ = place();
       notice(fmt::format("resuming after step {} of {} from {}", state_.step, schedule_.total_steps(),
                          checkpoint.path.string()));
       return;
     }
-    if (touched) {  // a damaged file may have been read in part
+    if (passed_over) {  // a damaged file may have been read in part
+      notice("no good checkpoint is left: starting over");
       module_ = make_module(recipe_, graph_, device_);
       sgd_ = Sgd(*module_, {recipe_.momentum, recipe_.nesterov, recipe_.weight_decay});
       taps_ = AttentionRecord();
@@ -187,9 +192,7 @@ class Trainer {
       if (recipe_.restart_momentum) sgd_.restart();
     }
     state_.epoch_logged = false;
-    epoch_started_ = Clock::now();
-    epoch_images_ = 0;
-    epoch_waited_ = 0;
+    pace_.start_epoch();
     module_->train();
     const bool done = engine_ != nullptr ? run_fused(first) : run_plain(options);
     if (state_.step == before.step) state_ = before;  // stopped before a step: still at the end of the epoch before
@@ -200,7 +203,7 @@ class Trainer {
     DeviceBatches batches(*source_.train, options, device_);
     Batch batch;
     while (batches.next(batch)) {
-      epoch_waited_ = batches.waited();
+      pace_.set_waited(batches.waited());
       step(batch);
       const bool at_end = state_.step % schedule_.steps_per_epoch() == 0;
       if (at_end) break;
@@ -227,14 +230,14 @@ class Trainer {
     }
     share_.sum_gradients();
     totals = share_.total(totals);
-    check_loss(totals.loss, state_.step + 1);
+    ++state_.step;
+    check_loss(totals.loss);
     sgd_.step(lr);
     stopping_ = totals.stop;
     state_.loss_sum += totals.loss;
     state_.right += totals.right;
     state_.seen += totals.images;
-    epoch_images_ += totals.images;
-    ++state_.step;
+    pace_.add_images(totals.images);
     average_.update(state_.step);
     report_step(lr);
   }
@@ -280,16 +283,17 @@ class Trainer {
       if (steps < wanted) check_stopped_alone();
       if (steps == 0) return false;
       const fused::Sums sums = engine_->sums();
-      epoch_waited_ = engine_->waited();
-      check_loss(sums.loss, state_.step + steps);
+      pace_.set_waited(engine_->waited());
+      state_.step += steps;
+      check_loss(sums.loss);
+      check_values(parameters_);  // a kernel may pass over a value that is no number, and the loss with it
       const double taken = std::max(1e-6, seconds_since(portion_started));
       portion = share_.agree(std::clamp<int64_t>(
           static_cast<int64_t>(static_cast<double>(steps) * kPortionSeconds / taken), 1, 2 * portion));
-      epoch_images_ += sums.images - state_.seen;
+      pace_.add_images(sums.images - state_.seen);
       state_.loss_sum = sums.loss;
       state_.right = sums.right;
       state_.seen = sums.images;
-      state_.step += steps;
       at += steps;
       report_step(schedule_.learning_rate(state_.step - 1));
       if (at == per_epoch) break;
@@ -299,10 +303,25 @@ class Trainer {
     return true;
   }
 
-  void check_loss(double value, int64_t step) const {
-    if (std::isfinite(value)) return;
-    fail("[train] the loss became {} at step {} (epoch {}); the last good checkpoint is {}", value, step, epoch() + 1,
-         last_checkpoint());
+  // What follows throws NotFinite, on all ranks at once; run() adds where that was. `state_.step` counts the step that
+  // is looked at.
+  static void check_loss(double value) {
+    if (!std::isfinite(value)) throw NotFinite("[train] the loss became " + not_finite_text(value));
+  }
+
+  void check_values(const nn::NamedTensors& tensors) const {
+    const bool mine = !all_finite(tensors);
+    if (!share_.any(mine)) return;
+    const std::string name = mine ? fmt::format(" ('{}')", first_not_finite(tensors)) : "";
+    throw NotFinite(fmt::format("[train] the weights became nan or inf{}", name));
+  }
+
+  // All that a checkpoint would hold: weights, statistics, momenta and averages.
+  void check_values() const {
+    nn::NamedTensors all = nn::state_of(*module_);
+    all.insert(all.end(), sgd_.state().begin(), sgd_.state().end());
+    all.insert(all.end(), average_.state().begin(), average_.state().end());
+    check_values(all);
   }
 
   void report_step(double lr) const {
@@ -318,21 +337,15 @@ class Trainer {
     report.accuracy = static_cast<double>(state_.right) / static_cast<double>(state_.seen);
     report.lr = lr;
     report.temperature = schedule_.temperature(state_.step);
-    report.img_per_s = images_per_second();
-    report.data_wait = data_wait();
-    // From all time spent in this sitting, tests included.
-    const auto steps_done = static_cast<double>(state_.step - started_step_);
-    report.eta_s = seconds_since(started_) / steps_done * static_cast<double>(report.total_steps - state_.step);
+    report.img_per_s = pace_.images_per_second();
+    report.data_wait = pace_.data_wait();
+    report.eta_s = pace_.seconds_left(state_.step, report.total_steps);
     events_.on_step(report);
   }
 
-  double images_per_second() const { return static_cast<double>(epoch_images_) / seconds_since(epoch_started_); }
-
-  // The share of the epoch that went by without a batch to work on.
-  double data_wait() const { return std::min(1.0, epoch_waited_ / std::max(1e-9, seconds_since(epoch_started_))); }
-
   // Test, metrics, checkpoint; false if asked to stop during the test.
   bool finish_epoch() {
+    check_values();
     const int64_t done = state_.step / schedule_.steps_per_epoch();
     EpochReport report;
     report.epoch = done;
@@ -340,8 +353,8 @@ class Trainer {
     report.train = common_line("train");
     report.train.loss = state_.loss_sum / static_cast<double>(state_.seen);
     report.train.acc_soft = static_cast<double>(state_.right) / static_cast<double>(state_.seen);
-    report.train.img_per_s = epoch_images_ > 0 ? images_per_second() : 0;
-    report.train.data_wait = epoch_images_ > 0 ? data_wait() : 0;
+    report.train.img_per_s = pace_.images_per_second();
+    report.train.data_wait = pace_.data_wait();
 
     const bool test_now = done % recipe_.eval_every == 0 || done == recipe_.epochs;
     if (test_now) {
@@ -372,7 +385,7 @@ class Trainer {
   EvalOptions eval_options() const {
     EvalOptions options;
     options.stream = stream_options(false);
-    options.hard_mode = recipe_.binarize == "round" ? nn::AttentionMode::kRound : nn::AttentionMode::kHard;
+    options.hard_mode = recipe_.binarize == Binarize::kRound ? nn::AttentionMode::kRound : nn::AttentionMode::kHard;
     options.device = device_;
     options.progress = [this](int64_t images) {
       const int64_t all = source_.test->size();
@@ -390,11 +403,9 @@ class Trainer {
     line.split = split;
     line.lr = schedule_.learning_rate(state_.step - 1);
     line.temperature = schedule_.temperature(state_.step);
-    line.wall_s = wall();
+    line.wall_s = pace_.wall_s();
     return line;
   }
-
-  double wall() const { return started_wall_ + seconds_since(started_); }
 
   void log(const EpochReport& report, bool tested) {
     if (!journal_) return;
@@ -419,16 +430,17 @@ class Trainer {
   }
 
   void save() {
+    check_values();
+    saved_ = place();
     if (!journal_) return;
     journal_->sync(state_);  // before the checkpoint that counts on it
-    state_.wall_s = wall();
+    state_.wall_s = pace_.wall_s();
     state_.temperature = schedule_.temperature(state_.step);
     try {
       const CheckpointFolder folder(files_->checkpoints());
-      saved_ = place();
       last_checkpoint_ = folder.write(state_, module_, sgd_, taps_, average_, recipe_.keep_checkpoints);
     } catch (const Error& problem) {
-      throw Error(problem.kind(), fmt::format("{}; the last good checkpoint is {}", problem.what(), last_checkpoint()));
+      throw with_checkpoint(problem);
     }
   }
 
@@ -447,6 +459,7 @@ class Trainer {
   const View view_;
   const Schedule schedule_;
   nn::GraphModule module_;
+  nn::NamedTensors parameters_;  // the module's
   Sgd sgd_;
   WeightAverage average_;
   RankShare share_;
@@ -457,12 +470,8 @@ class Trainer {
   std::optional<RunJournal> journal_;  // rank 0's
   AttentionRecord taps_;
 
-  Clock::time_point started_, epoch_started_;
-  double started_wall_ = 0;
-  int64_t started_step_ = 0;
-  std::pair<int64_t, bool> saved_{-1, false};  // place() of the newest checkpoint
-  int64_t epoch_images_ = 0;                   // of the present epoch, in this sitting
-  double epoch_waited_ = 0;                    // seconds, likewise
+  Pace pace_;
+  std::pair<int64_t, bool> saved_{-1, false};  // place() of the newest checkpoint, on every rank
 };
 
 }  // namespace

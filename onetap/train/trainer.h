@@ -50,8 +50,9 @@ void check_init(const Recipe& recipe, const Graph& graph);
 
 // Trains the run from where its newest complete checkpoint stands (or from the start) to its end.
 // `recipe` is the run's own, resolved. When `stop` becomes true, the present step is finished, a checkpoint is
-// written and kInterrupted returned. kFailure if the loss becomes NaN or a file cannot be written; the message
-// names the step and the last good checkpoint.
+// written and kInterrupted returned. kFailure if the loss, a weight or the test loss is no longer finite, or a file
+// cannot be written; the message names the step and the last good checkpoint. What is not finite is never kept: neither
+// as a checkpoint nor in the journal.
 //
 // `ranks` are the processes that share the work, of which this is rank 0. They compute what one would, to rounding
 // (with batch norm by each one's images unless the recipe says sync_norm), and stop together where one is told to.

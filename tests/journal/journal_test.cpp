@@ -3,11 +3,14 @@
 #include "onetap/journal/line_file.h"
 #include "onetap/journal/metrics.h"
 #include "onetap/journal/run_files.h"
+#include "onetap/journal/run_journal.h"
 #include "onetap/journal/run_state.h"
 #include "tests/support/protobuf.h"
 #include "tests/support/support.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 
 namespace fs = std::filesystem;
@@ -57,17 +60,124 @@ TEST(RunFiles, FinishedOnceTheLastTestIsInACheckpoint) {
   };
   fs::create_directories(files.checkpoints() / "last");
   EXPECT_FALSE(files.finished());
-  write_text(files.config(), "epochs = 1\n");
+  write_text(files.config(), "epochs = 1\n\n[provenance]\n");
   write_text(files.metrics(), line(7).json() + "\n");
   EXPECT_FALSE(files.finished()) << "no checkpoint yet";
   write_state(7, false);
   EXPECT_FALSE(files.finished()) << "killed between the test and its checkpoint";
   write_state(7, true);
   EXPECT_TRUE(files.finished());
-  write_text(files.config(), "epochs = 2\n");
+  write_text(files.config(), "epochs = 2\n\n[provenance]\n");
   EXPECT_FALSE(files.finished()) << "an epoch is left";
   write_text(files.checkpoints() / "last" / "state.json", "{}");
   EXPECT_FALSE(files.finished());
+}
+
+// config.toml is written whole; cut anywhere before its last part it is no recipe of defaults.
+TEST(RunFiles, ARecipeThatIsNotWholeIsRefused) {
+  const TempDir dir;
+  const RunFiles files(dir.path());
+  Recipe recipe;
+  recipe.width = 8;
+  const std::string fields = recipe_text(recipe);
+  const std::string whole = fields + "\n[provenance]\nonetap = \"1\"\ncommand = \"onetap train\"\n";
+  write_text(files.config(), whole);
+  EXPECT_TRUE(files.read_config() == recipe);
+  for (size_t bytes = 0; bytes + 40 < fields.size(); bytes += 7) {
+    write_text(files.config(), whole.substr(0, bytes));
+    expect_error(ErrorKind::kData, "config.toml", [&] { files.read_config(); });
+  }
+  write_text(files.config(), "");
+  expect_error(ErrorKind::kData, "expected a whole recipe", [&] { files.read_config(); });
+  write_text(files.config(), "arch = \"resnet20\"\n[provenance]\n");  // of a version with fewer keys
+  EXPECT_EQ(files.read_config().arch, "resnet20");
+}
+
+TEST(Metrics, ALossOfNullIsMissing) {
+  MetricLine diverged = line(3);
+  diverged.loss = std::numeric_limits<double>::quiet_NaN();
+  ASSERT_NE(diverged.json().find("\"loss\":null"), std::string::npos) << "as versions before wrote it";
+  const auto lines = parse_metrics(line(1).json() + "\n" + diverged.json() + "\n", "test");
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].loss, 1.0 / 3.0);
+  EXPECT_TRUE(std::isnan(lines[1].loss));
+  EXPECT_EQ(lines[1].acc_hard, 0.25);
+}
+
+// A journal of three tested epochs, of 10 steps each, and the state after the second.
+struct DamagedJournal : ::testing::Test {
+  DamagedJournal() : files(dir.path()) {
+    for (int64_t step : {10, 20, 30}) {
+      metrics.push_back(line(step).json() + "\n");
+      if (step == 20) state.metrics_bytes = metrics[0].size() + metrics[1].size();
+    }
+    state.step = 20;
+  }
+  std::string all() const { return metrics[0] + metrics[1] + metrics[2]; }
+  // What a resumed run finds on record, having written a line of its own.
+  std::vector<int64_t> resume(const std::string& text) {
+    write_text(files.metrics(), text);
+    notices.clear();
+    RunJournal journal(files, state, [&](const std::string& notice) { notices.push_back(notice); });
+    RunJournal::Epoch epoch;
+    epoch.train = line(40);
+    journal.write(epoch);
+    journal.sync(state);
+    EXPECT_EQ(state.metrics_bytes, fs::file_size(files.metrics()));
+    std::vector<int64_t> steps;
+    for (const MetricLine& each : read_metrics(files.metrics())) steps.push_back(each.step);
+    return steps;
+  }
+
+  TempDir dir;
+  RunFiles files;
+  RunState state;
+  std::vector<std::string> metrics;
+  std::vector<std::string> notices;
+};
+using Steps = std::vector<int64_t>;
+
+TEST_F(DamagedJournal, IsCutBackWhereItIsNot) {
+  EXPECT_EQ(resume(all() + "{\"step\":35,"), (Steps{10, 20, 40}));
+  EXPECT_TRUE(notices.empty());
+  EXPECT_FALSE(fs::exists(dir / "metrics.jsonl.damaged"));
+}
+
+TEST_F(DamagedJournal, LosesItsDamagedLineAloneAndSaysSo) {
+  std::string text = all();
+  text[2] = 'S';  // "Step"
+  EXPECT_EQ(resume(text), (Steps{20, 40}));
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_NE(notices[0].find("metrics.jsonl is damaged (line 1)"), std::string::npos) << notices[0];
+  EXPECT_NE(notices[0].find("metrics.jsonl.damaged"), std::string::npos) << notices[0];
+  EXPECT_EQ(read_text(dir / "metrics.jsonl.damaged"), text);
+}
+
+TEST_F(DamagedJournal, ThatGrewOrShrankIsKeptByTheStepsOfItsLines) {
+  EXPECT_EQ(resume(" " + all()), (Steps{10, 20, 40}));  // lines no longer end where the state says
+  EXPECT_EQ(notices.size(), 1u);
+  state.metrics_bytes = metrics[0].size() + metrics[1].size();
+  EXPECT_EQ(resume(metrics[0] + "\n" + metrics[1]), (Steps{10, 20, 40}));
+  EXPECT_EQ(notices.size(), 1u);
+  EXPECT_TRUE(fs::exists(dir / "metrics.jsonl.damaged-2")) << "never over another";
+}
+
+TEST_F(DamagedJournal, ThatIsGoneIsBegunAgain) {
+  EXPECT_EQ(resume(""), (Steps{40}));
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_NE(notices[0].find("does not fit its checkpoint: expected at least"), std::string::npos) << notices[0];
+  EXPECT_FALSE(fs::exists(dir / "metrics.jsonl.damaged")) << "nothing to keep";
+}
+
+TEST_F(DamagedJournal, OfAttentionLikewise) {
+  AttentionLine attention;
+  attention.step = 10;
+  state.attention_bytes = attention.json().size() + 1;
+  write_text(files.attention(), "x" + attention.json() + "\n");
+  EXPECT_EQ(resume(all()), (Steps{10, 20, 40}));
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_NE(notices[0].find("attention.jsonl is damaged"), std::string::npos) << notices[0];
+  EXPECT_TRUE(read_attention(files.attention()).empty());
 }
 
 TEST(Metrics, ResumeCutsBackToTheCheckpoint) {
@@ -145,8 +255,37 @@ TEST(RunState, RoundTripsExactly) {
   state.best_accuracy = 0.1 + 0.2;
   EXPECT_EQ(RunState::parse(state.json(), "x").json(), state.json());
   EXPECT_EQ(RunState::parse(state.json(), "x").loss_sum, 1.0 / 3.0);
+  state.checksums = {{"model.safetensors", 0xE3069283u}, {"taps.safetensors", 7}};
+  EXPECT_EQ(RunState::parse(state.json(), "x").json(), state.json());
+  EXPECT_EQ(RunState::parse(state.json(), "x").checksums, state.checksums);
   expect_error(ErrorKind::kData, "not a state file", [] { RunState::parse("{", "x"); });
   expect_error(ErrorKind::kData, "expected format 1, got 2", [] { RunState::parse(R"({"format":2})", "x"); });
+}
+
+// With checksums, every flipped bit of a state shows, but for those between its members.
+TEST(RunState, FlippedBitsShow) {
+  RunState state;
+  state.step = 123;
+  state.loss_sum = 1.0 / 3.0;
+  state.checksums = {{"model.safetensors", 0xE3069283u}};
+  const std::string good = state.json();
+  int64_t refused = 0, tried = 0;
+  for (size_t at = 0; at < good.size(); ++at) {
+    if (good[at] == ' ' || good[at] == '\n') continue;
+    for (int bit = 0; bit < 7; ++bit) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(bad[at] ^ (1 << bit));
+      ++tried;
+      try {
+        // What still reads must be the same state: another spelling of the same text.
+        EXPECT_EQ(RunState::parse(bad, "x").json(), good) << bad;
+      } catch (const Error& problem) {
+        EXPECT_EQ(problem.kind(), ErrorKind::kData);
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, tried * 9 / 10);
 }
 
 // CRC-32C of "123456789" is 0xE3069283 (RFC 3720); TFRecord rotates it right by 15 and adds a constant.

@@ -106,6 +106,62 @@ TEST(Recipe, SaysWhatIsWrongAndWhere) {
   expect_refused("epochs = 2\nwarmup_epochs = 3\n", "warmup_epochs of at most 2");
 }
 
+// Each part of a key is a table within a table; the parser would take 200,000 of them apart by recursion.
+TEST(RecipeText, KeysOfManyPartsAreRefusedBeforeTheyAreParsed) {
+  const auto key = [](int parts, const std::string& part) {
+    std::string text = part;
+    for (int i = 1; i < parts; ++i) text += "." + part;
+    return text;
+  };
+  for (const char* part : {"a", "\"a\"", "'a'", " a "}) {
+    expect_refused("width = 3\n" + key(200000, part) + " = 1\n", "at most 17 parts, got more (test.toml:2)");
+    expect_refused("[" + key(200000, part) + "]\n", "at most 17 parts");
+    expect_refused("[provenance]\nx = {" + key(200000, part) + " = 1}\n", "at most 17 parts");
+  }
+  // Behind strings of every kind, and what looks like their ends.
+  for (const char* text : {R"("")", R"("\"")", R"('\')", R"("""""")", R"("""a"b\"""""")", R"("""a""""")", "''''a'''''",
+                           "\"\"\"a\n\"\"\"", R"("a#b")"}) {
+    SCOPED_TRACE(text);
+    expect_refused("[provenance]\nx = [" + std::string(text) + ", {" + key(200000, "a") + " = 1}]\n",
+                   "at most 17 parts");
+  }
+  EXPECT_EQ(parse("[provenance]\n" + key(17, "a") + " = 1\n").width, std::nullopt);
+}
+
+TEST(RecipeText, DotsElsewhereAreNoKeys) {
+  const std::string dots(1000, '.');
+  const Recipe recipe =
+      parse("# " + dots + "\ndata = \"folder:" + dots + "\" # " + dots + "\nlr = 0.5\n[provenance]\ncommand = '" +
+            dots + "'\nlong = \"\"\"\n" + dots + "\"\"\"\nlist = [1.5, 2.5, 3.5]\n");
+  EXPECT_EQ(recipe.data, "folder:" + dots);
+  EXPECT_EQ(recipe.lr, 0.5);
+}
+
+// Words as files of before have them.
+TEST(Recipe, ChoicesAreEnumsWithTheWordsOfTheirTable) {
+  const Recipe recipe = parse(
+      "shortcut = \"A\"\nweight_init = \"fan-out\"\nbinarize = \"round\"\naugment = \"resized-crop\"\n"
+      "schedule = \"cosine\"\nprecision = \"bf16\"\nengine = \"fused\"\n");
+  EXPECT_EQ(recipe.shortcut, Shortcut::kA);
+  EXPECT_EQ(recipe.weight_init, InitRule::kFanOut);
+  EXPECT_EQ(recipe.binarize, Binarize::kRound);
+  EXPECT_EQ(recipe.augment, AugmentChoice::kResizedCrop);
+  EXPECT_EQ(recipe.schedule, LrSchedule::kCosine);
+  EXPECT_EQ(recipe.precision, Precision::kBf16);
+  EXPECT_EQ(recipe.engine, EngineChoice::kFused);
+  const std::string text = recipe_text(recipe);
+  for (const char* line :
+       {"shortcut = \"A\"\n", "weight_init = \"fan-out\"\n", "binarize = \"round\"\n", "augment = \"resized-crop\"\n",
+        "schedule = \"cosine\"\n", "precision = \"bf16\"\n", "engine = \"fused\"\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+  }
+  expect_refused("schedule = \"cosin\"\n", "to be step, cosine, got 'cosin', did you mean 'cosine'?");
+  expect_refused("shortcut = 1\n", "in quotes");
+  Recipe broken;
+  broken.engine = static_cast<EngineChoice>(17);  // by C++ code
+  expect_error(ErrorKind::kUsage, "expected engine to be auto, plain, fused", [&] { check_recipe(broken); });
+}
+
 TEST(Recipe, KeysAndFlagsAreUniqueAndDescribed) {
   std::set<std::string> keys;
   for (const RecipeField& field : recipe_fields()) {

@@ -43,7 +43,7 @@ TEST(Schedule, StepDropsByTenEveryHundredEpochs) {
 
 TEST(Schedule, CosineEndsAtItsFinalValue) {
   Recipe recipe;
-  recipe.schedule = "cosine";
+  recipe.schedule = LrSchedule::kCosine;
   recipe.epochs = 10;
   recipe.lr_final = 0.01;
   const Schedule schedule(recipe, 100);
@@ -54,7 +54,7 @@ TEST(Schedule, CosineEndsAtItsFinalValue) {
 
 TEST(Schedule, WarmUpRisesToTheRate) {
   Recipe recipe;
-  recipe.schedule = "cosine";
+  recipe.schedule = LrSchedule::kCosine;
   recipe.epochs = 10;
   recipe.warmup_epochs = 2;
   const Schedule schedule(recipe, 100);

@@ -82,7 +82,7 @@ def make_run(path, arch="resnet20", width=16, method="sal", taps=1, epochs=40, t
     os.makedirs(path)
     with open(os.path.join(path, "config.toml"), "w") as file:
         file.write(f'arch = "{arch}"\nwidth = {width}\nmethod = "{method}"\ntaps = {taps}\nepochs = {total}\n'
-                   f'data = "{data}"\n')
+                   f'data = "{data}"\n\n[provenance]\nonetap = "test"\n')
     with open(os.path.join(path, "network.txt"), "w") as file:
         file.write(text)
     if epochs > 0:

@@ -66,7 +66,7 @@ if sitting in plan.get("fails", []):
 
 epochs = plan.get("epochs", [[1.0, 0.5, 0.5]])
 if not os.path.exists(os.path.join(out, "config.toml")):
-    write("config.toml", f"epochs = {len(epochs)}\n")
+    write("config.toml", f"epochs = {len(epochs)}\n\n[provenance]\n")
 metrics = os.path.join(out, "metrics.jsonl")
 lines = []
 if os.path.exists(metrics):

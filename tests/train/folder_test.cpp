@@ -24,7 +24,7 @@ Recipe stripe_recipe(const fs::path& data, const char* engine) {
   recipe.threads = 1;
   recipe.workers = 2;
   recipe.device = "cpu";
-  recipe.engine = engine;
+  recipe.engine = *parse_choice<EngineChoice>(engine);
   return recipe;
 }
 
@@ -59,7 +59,7 @@ TEST(FolderTraining, AGpuStepsAsACpuDoes) {
   for (const char* engine : {"plain", "fused"}) {
     Recipe recipe = stripe_recipe(dir / "data", engine);
     recipe.device = "cuda";
-    recipe.precision = "fp32";
+    recipe.precision = Precision::kFp32;
     testing::train_in(dir / engine, recipe);
     const auto got = read_metrics(RunFiles(dir / engine).metrics());
     ASSERT_EQ(got.size(), expected.size());

@@ -10,6 +10,22 @@
 
 namespace onetap::testing {
 
+// 6 steps an epoch, 18 in all.
+inline constexpr const char* kSmallData = "shapes:train=96,test=40";
+
+inline Recipe small_recipe() {
+  Recipe recipe;
+  recipe.arch = "resnet8";
+  recipe.width = 4;
+  recipe.data = kSmallData;
+  recipe.epochs = 3;
+  recipe.batch_size = 16;
+  recipe.lr = 0.05;
+  recipe.threads = 1;
+  recipe.device = "cpu";  // a GPU adds in an order of its own, so nothing there is bit-identical
+  return recipe;
+}
+
 struct Outcome {
   TrainOutcome result = TrainOutcome::kFinished;
   std::vector<std::string> notices;

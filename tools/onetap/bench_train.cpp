@@ -55,7 +55,7 @@ int run_bench_train(const TrainBench& bench) {
   module->to(device);
   const Sgd sgd(*module, {recipe.momentum, recipe.nesterov, recipe.weight_decay});
   const int64_t per_epoch = (source.train->size() + recipe.batch_size - 1) / recipe.batch_size;
-  recipe.engine = "fused";
+  recipe.engine = EngineChoice::kFused;
   const auto engine = choose_engine(recipe, graph, source, Schedule(recipe, per_epoch), module, sgd, {});
   engine->start_epoch(0, 0, 0);
 
@@ -85,7 +85,7 @@ int run_bench_train(const TrainBench& bench) {
                          {"width", recipe.width.value_or(0)},
                          {"share", share},
                          {"device", on},
-                         {"precision", resolved_precision(recipe, device)},
+                         {"precision", choice_word(resolved_precision(recipe, device))},
                          {"batch", engine->first_batch()},
                          {"ms_per_step", step * 1e3},
                          {"img_per_s", static_cast<double>(engine->first_batch()) / step},
@@ -97,7 +97,7 @@ int run_bench_train(const TrainBench& bench) {
   }
   std::cout << fmt::format("{} {} width {} share {}, batch {}, {} on {}\n", graph.name(), recipe.method,
                            recipe.width.value_or(0), share, engine->first_batch(),
-                           resolved_precision(recipe, device), on);
+                           choice_word(resolved_precision(recipe, device)), on);
   std::cout << fmt::format("{:.3f} ms a step, {:.0f} images a second\n", step * 1e3,
                            static_cast<double>(engine->first_batch()) / step);
   std::cout << fmt::format("its convolutions alone (forward and both gradients): {:.3f} ms, {:.0f} % of the step\n\n",

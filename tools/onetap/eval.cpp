@@ -7,6 +7,7 @@
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
 #include "onetap/data/score.h"
+#include "onetap/graph/method.h"
 #include "onetap/runtime/reference.h"
 #include "onetap/runtime/session_pool.h"
 #include "onetap/tap/tap_file.h"
@@ -19,11 +20,26 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <iostream>
+#include <map>
 #include <memory>
 
 namespace onetap::tool {
 namespace {
+
+// Of the training that it was frozen from.
+std::optional<int64_t> frozen_step(const TapNet& net) {
+  const auto fact = net.facts.find("step");
+  return fact == net.facts.end() ? std::nullopt : parse_int(fact->second);
+}
+
+std::string frozen_method(const Graph& graph) {
+  const auto& nodes = graph.nodes();
+  const bool pruned = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.is_pruned(); });
+  return pruned ? method_summary(graph) : "conv";
+}
 
 std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::string& path, OpenedData& opened) {
   const TapNet net = read_tap(path);
@@ -46,21 +62,21 @@ std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::strin
     return options.reference ? run_reference(net, pixels, options.memory_limit) : sessions.run(pixels);
   });
   console().clear_progress();
-  return {{path, net.graph.name(), weight_type_name(net.weight_type), "frozen", 0, said.accuracy(), said.loss(),
-           count_network(net.graph, CountRules::kPaper).params}};
+  const bool finite = std::all_of(said.outputs.begin(), said.outputs.end(), [](float v) { return std::isfinite(v); });
+  if (!finite) fail("[eval] expected finite outputs, got nan or inf ({})", path);
+  return {{path, net.graph.name(), frozen_method(net.graph), "frozen", frozen_step(net), said.accuracy(), said.loss(),
+           count_network(net.graph, CountRules::kPaper).params, weight_type_name(net.weight_type)}};
 }
 
 void print_eval_json(const std::vector<EvalRow>& rows) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const EvalRow& row : rows) {
-    list.push_back({{"run", row.path},
-                    {"network", row.network},
-                    {"method", row.method},
-                    {"form", row.form},
-                    {"step", row.step},
-                    {"accuracy", row.accuracy},
-                    {"loss", row.loss},
-                    {"params", row.params}});
+    nlohmann::ordered_json object = {{"run", row.path},  {"network", row.network}, {"method", row.method},
+                                     {"form", row.form}, {"step", nullptr},        {"accuracy", row.accuracy},
+                                     {"loss", row.loss}, {"params", row.params}};
+    if (row.step) object["step"] = *row.step;
+    if (!row.weights.empty()) object["weights"] = row.weights;
+    list.push_back(std::move(object));
   }
   std::cout << json_text(list, 2) << '\n';
 }
@@ -75,10 +91,17 @@ void print_eval_table(const std::vector<EvalRow>& rows) {
                {"loss", A::kRight},
                {"params", A::kRight}});
   for (const EvalRow& row : rows) {
-    table.add({row.path, row.network, row.method, row.form, percent_text(row.accuracy), fmt::format("{:.4f}", row.loss),
+    const std::string form = row.weights.empty() ? row.form : row.form + ' ' + row.weights;
+    table.add({row.path, row.network, row.method, form, percent_text(row.accuracy), fmt::format("{:.4f}", row.loss),
                with_thousands(row.params)});
   }
   std::cout << table.text();
+}
+
+std::map<std::string, Binarize> binarize_words() {
+  std::map<std::string, Binarize> words;
+  for (const auto& spelling : Choices<Binarize>::kAll) words[spelling.word] = spelling.value;
+  return words;
 }
 
 int run_eval(const EvalArguments& options) {
@@ -103,7 +126,7 @@ void add_eval(CLI::App& app, Action& action) {
       ->option_text("TEXT");
   verb->add_option("--checkpoint", options->checkpoint, "last, best or a step number")->option_text("WHICH [last]");
   verb->add_option("--binarize", options->binarize, "best tap (hard) or P > 0.5 (round) (default: the run's own)")
-      ->check(CLI::IsMember({"hard", "round"}))
+      ->transform(CLI::Transformer(binarize_words()))
       ->option_text("hard|round");
   verb->add_option("--batch-size", options->batch_size, "images at a time (default: the run's own)")
       ->check(CLI::Range(1, 1 << 20))

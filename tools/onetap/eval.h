@@ -1,8 +1,10 @@
 // What `onetap eval` asks of runs (LibTorch) and of frozen networks (our own runtime).
 #pragma once
 
+#include "onetap/recipe/choices.h"
 #include "tools/onetap/opened_data.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +14,7 @@ struct EvalArguments {
   std::vector<std::string> paths;
   std::string data;
   std::string checkpoint = "last";
-  std::string binarize;
+  std::optional<Binarize> binarize;
   std::string device = "auto";
   int64_t threads = 0;
   int64_t batch_size = 0;
@@ -24,8 +26,9 @@ struct EvalArguments {
 // One row: a network in one form.
 struct EvalRow {
   std::string path, network, method, form;
-  int64_t step = 0;
+  std::optional<int64_t> step;  // unless a .tap does not say
   double accuracy = 0, loss = 0, params = 0;
+  std::string weights;  // how a .tap keeps them: f32, f16
 };
 
 std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::string& path, OpenedData& opened);

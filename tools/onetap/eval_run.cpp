@@ -2,6 +2,7 @@
 #include "onetap/count/count.h"
 #include "onetap/graph/method.h"
 #include "onetap/train/evaluate.h"
+#include "onetap/train/finite.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/eval.h"
 #include "tools/onetap/open_run.h"
@@ -23,13 +24,19 @@ std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::strin
   eval.stream = run.test_stream();
   if (options.batch_size > 0) eval.stream.batch_size = options.batch_size;
   eval.device = run.device;
-  const std::string binarize = options.binarize.empty() ? run.recipe.binarize : options.binarize;
-  eval.hard_mode = binarize == "round" ? nn::AttentionMode::kRound : nn::AttentionMode::kHard;
+  const Binarize binarize = options.binarize.value_or(run.recipe.binarize);
+  eval.hard_mode = binarize == Binarize::kRound ? nn::AttentionMode::kRound : nn::AttentionMode::kHard;
   eval.progress = [&](int64_t images) {
     console().progress(fmt::format("{}: testing {}/{}", path, images, run.source->test->size()));
     return true;
   };
-  const EvalResult result = evaluate(run.module, *run.source->test, eval).value();
+  const EvalResult result = [&] {
+    try {
+      return evaluate(run.module, *run.source->test, eval).value();
+    } catch (const NotFinite& problem) {
+      throw at_checkpoint(problem, run);
+    }
+  }();
   console().clear_progress();
 
   const bool has_soft = has_soft_form(run.graph);
@@ -40,11 +47,12 @@ std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::strin
               run.checkpoint.state.step,
               result.soft.accuracy,
               result.soft.loss,
-              count_network(run.graph, CountRules::kPlain).params};
+              count_network(run.graph, CountRules::kPlain).params,
+              ""};
   if (!has_soft) return {row};
   row.form = "soft";
   EvalRow hard = row;
-  hard.form = binarize == "round" ? "round" : "hard";
+  hard.form = choice_word(binarize);
   hard.accuracy = result.hard.accuracy;
   hard.loss = result.hard.loss;
   hard.params = count_network(run.graph, CountRules::kPaper).params;

@@ -2,8 +2,8 @@
 #include "onetap/base/file.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/nn/tensor_file.h"
-#include "onetap/train/checkpoint.h"
 #include "tools/onetap/export.h"
+#include "tools/onetap/open_run.h"
 
 #include <map>
 
@@ -13,7 +13,7 @@ void export_run(const ExportArguments& options) {
   const torch::NoGradGuard no_grad;
   const RunFiles files(options.source);
   nn::GraphModule module(files.read_graph());
-  CheckpointFolder::load(CheckpointFolder(files.checkpoints()).find(options.checkpoint), module);
+  open_checkpoint(files, options.checkpoint, module);
   // Of a layer with a method what an ordinary convolution would have: no attention, and the weights that are left.
   const nn::ModeGuard hard(module, nn::AttentionMode::kHard);
   std::map<std::string, torch::Tensor> finished;

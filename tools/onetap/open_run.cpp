@@ -1,8 +1,8 @@
 #include "tools/onetap/open_run.h"
 
 #include "onetap/base/cpus.h"
-#include "onetap/journal/run_files.h"
 #include "onetap/train/resolve.h"
+#include "tools/onetap/console.h"
 
 namespace onetap::tool {
 
@@ -35,6 +35,16 @@ StreamOptions OpenRun::test_stream() const {
   return stream;
 }
 
+Checkpoint open_checkpoint(const RunFiles& files, const std::string& which, nn::GraphModule& module) {
+  return CheckpointFolder(files.checkpoints()).open(which, module, [](const std::string& text) {
+    console().warn(text);
+  });
+}
+
+Error at_checkpoint(const Error& problem, const OpenRun& run) {
+  return Error(problem.kind(), std::string(problem.what()) + " (" + run.checkpoint.path.string() + ")");
+}
+
 OpenRun open_run(const RunArguments& arguments, OpenedData& opened) {
   torch::set_num_threads(static_cast<int>(arguments.thread_count()));
   const RunFiles files(arguments.run);
@@ -43,10 +53,9 @@ OpenRun open_run(const RunArguments& arguments, OpenedData& opened) {
   run.graph = files.read_graph();
   run.source = opened.open(arguments.data.empty() ? run.recipe.data : absolute_data_spec(arguments.data));
   check_network(run.graph, *run.source);
-  run.checkpoint = CheckpointFolder(files.checkpoints()).find(arguments.checkpoint);
   run.device = parse_device(arguments.device);
   run.module = nn::GraphModule(run.graph);
-  CheckpointFolder::load(run.checkpoint, run.module);
+  run.checkpoint = open_checkpoint(files, arguments.checkpoint, run.module);
   run.module->to(run.device);
   run.module->set_temperature(run.checkpoint.state.temperature);
   return run;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "onetap/batches/batch_stream.h"
+#include "onetap/journal/run_files.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/recipe/recipe.h"
 #include "onetap/train/checkpoint.h"
@@ -37,6 +38,12 @@ struct OpenRun {
 
   StreamOptions test_stream() const;
 };
+
+// Reads the weights of the checkpoint that `which` names; where the newest is damaged, a warning says which is used.
+Checkpoint open_checkpoint(const RunFiles& files, const std::string& which, nn::GraphModule& module);
+
+// The same error with the checkpoint that it is about.
+Error at_checkpoint(const Error& problem, const OpenRun& run);
 
 // Reads checkpoint and data; sets LibTorch's threads.
 OpenRun open_run(const RunArguments& arguments, OpenedData& opened);

@@ -5,6 +5,7 @@
 #include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
+#include "onetap/train/finite.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/open_run.h"
 #include "tools/onetap/signals.h"
@@ -90,7 +91,13 @@ int run_sensitivity(const SensitivityArguments& options) {
     console().progress(fmt::format("{} layers on {}/{} images", run.module->soft_layers().size(), images, total));
     return !stop_requested.load();
   };
-  auto result = measure_sensitivity(run.module, *run.source->test, measure);
+  auto result = [&] {
+    try {
+      return measure_sensitivity(run.module, *run.source->test, measure);
+    } catch (const NotFinite& problem) {
+      throw at_checkpoint(problem, run);
+    }
+  }();
   console().clear_progress();
   if (!result) return signal_exit_code();
   if (options.sort == "cost") {

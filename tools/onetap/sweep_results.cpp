@@ -35,11 +35,16 @@ struct Measure {
   }
 };
 
+// A run that diverged before such losses ended it has tests without one.
+std::optional<double> finite(double loss) {
+  return std::isfinite(loss) ? std::optional(loss) : std::nullopt;
+}
+
 const Measure kMeasures[] = {
     {"acc_hard", "hard", true, [](const RunScores& s) { return s.acc_hard; }},
     {"best_acc_hard", "best hard", true, [](const RunScores& s) { return s.best_acc_hard; }},
     {"acc_soft", "soft", true, [](const RunScores& s) { return std::optional(s.acc_soft); }},
-    {"loss", "loss", false, [](const RunScores& s) { return std::optional(s.loss); }},
+    {"loss", "loss", false, [](const RunScores& s) { return finite(s.loss); }},
 };
 
 const char* phase_name(RunPhase phase) {

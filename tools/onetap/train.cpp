@@ -160,6 +160,7 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
   Recipe recipe = resuming ? merge_for_resume(files.read_config(), request, "run", options.out) : request.recipe;
   check_recipe(recipe);
   parse_device(recipe.device);
+  if (resuming && request.keys.count("precision") > 0) check_precision(recipe);
   const DataSource source = open_data(recipe.data);
   if (!resuming) recipe = resolve_recipe(recipe, source, ranks != nullptr ? ranks->place().local_size : 1);
   const Graph graph =
