@@ -1,10 +1,13 @@
 // onetap VERB [options] [args]
 #include "onetap/base/error.h"
+#include "onetap/base/file.h"
 #include "onetap/base/version.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/verbs.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <map>
 #include <new>
@@ -87,8 +90,10 @@ int run(int argc, char** argv) {
   console().configure(globals.colour, globals.quiet > 0 ? -1 : globals.verbose);
   const int code = action();
   // A full disk or a closed pipe behind stdout must not pass for success.
+  errno = 0;
   if (std::fflush(stdout) != 0 || !std::cout.flush()) {
-    console().error("cannot write to standard output");
+    const std::string reason = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
+    console().error("cannot write to standard output" + reason);
     return 1;
   }
   return code;
@@ -99,6 +104,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using onetap::tool::console;
+  onetap::report_large_files_as_errors();
   try {
     return onetap::tool::run(argc, argv);
   } catch (const onetap::Error& problem) {
