@@ -43,6 +43,14 @@ int usage_error(const CLI::App& app, const CLI::ParseError& problem) {
   return kUsageExit;
 }
 
+// ": No space left on device". What failed may lie some calls back: a number that no write leaves says nothing.
+std::string write_reason(int number) {
+  for (const int known : {EFBIG, ENOSPC, EDQUOT, EIO, EPIPE}) {
+    if (number == known) return std::string(": ") + std::strerror(number);
+  }
+  return "";
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Trains convolutions down to one tap per kernel slice (Shift Attention Layers), and ships what is left.",
                "onetap");
@@ -90,10 +98,8 @@ int run(int argc, char** argv) {
   console().configure(globals.colour, globals.quiet > 0 ? -1 : globals.verbose);
   const int code = action();
   // A full disk or a closed pipe behind stdout must not pass for success.
-  errno = 0;
   if (std::fflush(stdout) != 0 || !std::cout.flush()) {
-    const std::string reason = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
-    console().error("cannot write to standard output" + reason);
+    console().error("cannot write to standard output" + write_reason(errno));
     return 1;
   }
   return code;
