@@ -1,6 +1,10 @@
 #include "onetap/base/error.h"
 
+#include "onetap/base/utf8.h"
+
 namespace onetap {
+
+Error::Error(ErrorKind kind, const std::string& message) : std::runtime_error(printable(message)), kind_(kind) {}
 
 int Error::exit_code() const noexcept {
   switch (kind_) {

@@ -14,10 +14,11 @@ enum class ErrorKind {
   kData,     // a file is missing or does not hold what it should
 };
 
-// Messages read "[room] expected X, got Y (where)".
+// Messages read "[room] expected X, got Y (where)", on one line: names in them may come from anywhere, so what a
+// terminal would obey is spelled out (see printable() in utf8.h).
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  Error(ErrorKind kind, const std::string& message);
 
   ErrorKind kind() const noexcept { return kind_; }
 

@@ -3,6 +3,7 @@
 #include "onetap/base/fail.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -25,6 +26,36 @@ struct Closer {
   ~Closer() { ::close(descriptor); }
 };
 
+const char* kind_name(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a FIFO or pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+struct OpenFile {
+  int descriptor = -1;  // with errno set if there is none, 0 if it is not a regular file
+  struct stat info {};
+};
+
+// Looks before it opens, and does not wait where another thing takes the name in between.
+OpenFile open_regular(const fs::path& path) {
+  OpenFile file;
+  if (::stat(path.c_str(), &file.info) != 0) return file;
+  errno = 0;
+  if (!S_ISREG(file.info.st_mode)) return file;
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (descriptor < 0) return file;
+  const bool known = ::fstat(descriptor, &file.info) == 0;
+  if (known && S_ISREG(file.info.st_mode)) {
+    file.descriptor = descriptor;
+  } else {
+    ::close(descriptor);
+    if (known) errno = 0;
+  }
+  return file;
+}
+
 // Fills `text` as far as the file goes and cuts it there; false, with errno set, if reading fails.
 bool fill(int descriptor, std::string& text) {
   size_t done = 0;
@@ -41,28 +72,31 @@ bool fill(int descriptor, std::string& text) {
 
 }  // namespace
 
+void report_large_files_as_errors() {
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
 std::string read_start(const fs::path& path, size_t count) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return {};
-  const Closer closer{descriptor};
+  const OpenFile file = open_regular(path);
+  if (file.descriptor < 0) return {};
+  const Closer closer{file.descriptor};
   std::string text(count, '\0');
-  return fill(descriptor, text) ? text : std::string();
+  return fill(file.descriptor, text) ? text : std::string();
 }
 
 std::string read_file(const fs::path& path, uint64_t limit) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail_data("[file] cannot open {}: {}", path.string(), reason());
-  const Closer closer{descriptor};
-
-  struct stat info {};
-  if (::fstat(descriptor, &info) != 0) fail_data("[file] cannot stat {}: {}", path.string(), reason());
-  if (!S_ISREG(info.st_mode)) fail_data("[file] expected a file, got a directory or device ({})", path.string());
-  const auto size = static_cast<uint64_t>(info.st_size);
+  const OpenFile file = open_regular(path);
+  if (file.descriptor < 0 && errno == 0) {
+    fail_data("[file] expected a file, got {} ({})", kind_name(file.info.st_mode), path.string());
+  }
+  if (file.descriptor < 0) fail_data("[file] cannot open {}: {}", path.string(), reason());
+  const Closer closer{file.descriptor};
+  const auto size = static_cast<uint64_t>(file.info.st_size);
   if (size > limit) {
     fail_data("[file] expected at most {} bytes, got {} ({})", limit, size, path.string());
   }
   std::string text(size, '\0');
-  if (!fill(descriptor, text)) fail_data("[file] cannot read {}: {}", path.string(), reason());
+  if (!fill(file.descriptor, text)) fail_data("[file] cannot read {}: {}", path.string(), reason());
   return text;
 }
 
@@ -116,6 +150,10 @@ void write_file_atomic(const fs::path& path, std::string_view text) {
 }
 
 void put_in_place(const fs::path& from, const fs::path& to) {
+  struct stat info {};
+  if (::stat(to.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    fail_usage("[file] expected the name of a file, got {} ({})", kind_name(info.st_mode), to.string());
+  }
   if (::rename(from.c_str(), to.c_str()) != 0) fail("[file] cannot write {}: {}", to.string(), reason());
   sync_directory(to.has_parent_path() ? to.parent_path() : fs::path("."));
 }

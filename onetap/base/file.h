@@ -8,10 +8,15 @@
 
 namespace onetap {
 
-// The whole file. kData if it is missing, not a regular file, or longer than `limit` bytes.
+// For the start of a program: a write beyond the limit on the size of files (ulimit -f) fails with a reason, where it
+// would otherwise end the program by SIGXFSZ.
+void report_large_files_as_errors();
+
+// The whole file. kData if it is missing, not a regular file, or longer than `limit` bytes. Nothing else is opened: a
+// FIFO would wait for a writer, a device may act.
 std::string read_file(const std::filesystem::path& path, uint64_t limit = uint64_t{1} << 40);
 
-// The first bytes, at most `count`, of anything that can be read, /proc and /sys included; none if it cannot.
+// The first bytes, at most `count`, of any regular file, /proc and /sys included; none if it cannot be read.
 std::string read_start(const std::filesystem::path& path, size_t count);
 
 // A file open for writing, with every error reported (a full disk shows at write or at sync).
@@ -41,7 +46,8 @@ class FileWriter {
 // Replace `path` by `text` so that a reader sees the old file or the new one, never a part.
 void write_file_atomic(const std::filesystem::path& path, std::string_view text);
 
-// Renames a whole, synced file to its name; the new name is on the disk when this returns.
+// Renames a whole, synced file to its name; the new name is on the disk when this returns. kUsage if that is the name
+// of a device, FIFO or socket: a file must not take its place.
 void put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
 
 // Cut a file to `bytes` and sync it.

@@ -22,9 +22,33 @@ int64_t to_whole(const nlohmann::json& value, const char* key, int64_t minimum) 
   return value.get<int64_t>();
 }
 
+// Looks at brackets and commas alone: exact for JSON, and of no matter for a text that is none.
+bool is_within(std::string_view text, const JsonLimits& limits) {
+  size_t depth = 0, values = 1;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;  // the character after it does not end the string
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > limits.depth) return false;
+      ++values;
+    } else if (c == ']' || c == '}') {
+      if (depth > 0) --depth;
+    } else if (c == ',') {
+      ++values;
+    }
+  }
+  return values <= limits.values;
+}
+
 }  // namespace
 
-nlohmann::json parse_json(std::string_view text) {
+nlohmann::json parse_json(std::string_view text, const JsonLimits& limits) {
+  if (!is_within(text, limits)) return nlohmann::json(nlohmann::json::value_t::discarded);
   return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 

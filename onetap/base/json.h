@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,8 +11,16 @@
 
 namespace onetap {
 
-// A discarded value (is_discarded()) if the text is not JSON.
-nlohmann::json parse_json(std::string_view text);
+// What a text may ask of its reader. A tree of values takes up to 100 bytes for each, so that ten megabytes of brackets
+// would take most of a gigabyte; these limits are far beyond every file of ours.
+struct JsonLimits {
+  size_t depth = 64;                // lists and objects inside each other
+  size_t values = size_t{1} << 21;  // all of them together, lists and objects included
+};
+
+// A discarded value (is_discarded()) if the text is not JSON or is beyond the limits, which are checked before a tree
+// is built.
+nlohmann::json parse_json(std::string_view text, const JsonLimits& limits = {});
 
 // The member `key` of an object, which must be a whole number (or a list of them) of at least `minimum`. Throws a
 // nlohmann::json::exception, as object.at(key) does, if it is another thing or is missing. nlohmann's own conversion

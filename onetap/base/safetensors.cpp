@@ -5,89 +5,19 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
+#include "onetap/base/safetensors_header.h"
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstring>
-#include <set>
+#include <numeric>
+#include <tuple>
 
 namespace onetap {
 namespace {
 
 constexpr uint64_t kHeaderLimit = 100u << 20;  // the limit of the reference implementation
-constexpr const char* kMetadataKey = "__metadata__";
-
-// Bytes of a tensor, or a data error when the product leaves 63 bits.
-uint64_t checked_bytes(const TensorView& tensor, std::string_view label) {
-  uint64_t bytes = dtype_bytes(tensor.dtype);
-  for (const int64_t extent : tensor.shape) {
-    if (extent < 0 || (extent > 0 && bytes > (uint64_t{1} << 62) / static_cast<uint64_t>(extent))) {
-      fail_data("[safetensors] impossible shape for tensor '{}' ({})", tensor.name, label);
-    }
-    bytes *= static_cast<uint64_t>(extent);
-  }
-  return bytes;
-}
-
-nlohmann::json parse_header(std::string_view text, std::string_view label) {
-  std::set<std::string> seen;
-  std::string doubled;
-  const auto watch_keys = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-    if (event == nlohmann::json::parse_event_t::key && depth == 1 && !seen.insert(value.get<std::string>()).second) {
-      doubled = value.get<std::string>();
-    }
-    return true;
-  };
-  nlohmann::json header = nlohmann::json::parse(text, watch_keys, /*allow_exceptions=*/false);
-  if (header.is_discarded() || !header.is_object()) {
-    fail_data("[safetensors] the header is not a JSON object ({})", label);
-  }
-  if (!doubled.empty()) fail_data("[safetensors] tensor '{}' appears twice ({})", doubled, label);
-  return header;
-}
-
-struct Placed {
-  TensorView tensor;
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
-
-Placed parse_entry(const std::string& name, const nlohmann::json& entry, std::string_view label) {
-  Placed placed;
-  placed.tensor.name = name;
-  const auto bad = [&](const char* what) {
-    fail_data("[safetensors] tensor '{}' has no valid {} ({})", name, what, label);
-  };
-  if (!entry.is_object()) bad("description");
-  const auto dtype = entry.find("dtype");
-  if (dtype == entry.end() || !dtype->is_string()) bad("dtype");
-  const auto& spelled = dtype->get_ref<const std::string&>();
-  const DTypeInfo* known = find_dtype(spelled);
-  if (known == nullptr) bad("dtype");
-  placed.tensor.dtype = known->dtype;
-
-  const auto shape = entry.find("shape");
-  if (shape == entry.end() || !shape->is_array()) bad("shape");
-  for (const auto& extent : *shape) {
-    if (!extent.is_number_unsigned() || extent.get<uint64_t>() > (uint64_t{1} << 62)) bad("shape");
-    placed.tensor.shape.push_back(extent.get<int64_t>());
-  }
-
-  const auto offsets = entry.find("data_offsets");
-  if (offsets == entry.end() || !offsets->is_array() || offsets->size() != 2 || !(*offsets)[0].is_number_unsigned() ||
-      !(*offsets)[1].is_number_unsigned()) {
-    bad("data_offsets");
-  }
-  placed.begin = (*offsets)[0].get<uint64_t>();
-  placed.end = (*offsets)[1].get<uint64_t>();
-  const uint64_t bytes = checked_bytes(placed.tensor, label);
-  if (placed.begin > placed.end || placed.end - placed.begin != bytes) {
-    fail_data("[safetensors] tensor '{}' needs {} bytes, data_offsets are [{}, {}] ({})", name, bytes, placed.begin,
-              placed.end, label);
-  }
-  return placed;
-}
 
 // Everything before the buffer: header length and header. Puts the tensors in the order of the buffer.
 std::string front_of(std::vector<TensorView>& tensors, const Metadata& metadata) {
@@ -95,16 +25,20 @@ std::string front_of(std::vector<TensorView>& tensors, const Metadata& metadata)
   std::stable_sort(tensors.begin(), tensors.end(), [](const TensorView& a, const TensorView& b) {
     return dtype_bytes(a.dtype) > dtype_bytes(b.dtype);
   });
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header[kMetadataKey] = metadata;
+  // Put together by hand: an object of nlohmann's that keeps its order looks through all its keys for each new one.
+  std::string text = "{";
+  const auto add = [&](const std::string& name, const std::string& value) {
+    text += fmt::format("{}{}:{}", text.size() > 1 ? "," : "", json_text(nlohmann::json(name)), value);
+  };
+  if (!metadata.empty()) add(kMetadataKey, json_text(nlohmann::json(metadata)));
   uint64_t offset = 0;
   for (const TensorView& tensor : tensors) {
     const uint64_t end = offset + tensor.bytes();
-    header[tensor.name] = {
-        {"dtype", dtype_name(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    add(tensor.name, fmt::format(R"({{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", dtype_name(tensor.dtype),
+                                 fmt::join(tensor.shape, ","), offset, end));
     offset = end;
   }
-  std::string text = json_text(header);
+  text += '}';
   text.resize((text.size() + 7) / 8 * 8, ' ');
   return little_endian(uint64_t{text.size()}) + text;
 }
@@ -159,26 +93,13 @@ SafetensorsFile SafetensorsFile::parse(std::string bytes, std::string_view label
   std::string().swap(bytes);
   const char* buffer = file.bytes_.data() + 8 + header_length;
   const uint64_t buffer_bytes = file.bytes_.size() - 8 - header_length;
-  const nlohmann::json header = parse_header({file.bytes_.data() + 8, header_length}, label);
-
-  std::vector<Placed> placed;
-  for (const auto& [name, entry] : header.items()) {
-    if (name != kMetadataKey) {
-      placed.push_back(parse_entry(name, entry, label));
-      continue;
-    }
-    if (!entry.is_object()) fail_data("[safetensors] __metadata__ is not an object ({})", label);
-    for (const auto& [key, value] : entry.items()) {
-      if (!value.is_string()) {
-        fail_data("[safetensors] metadata '{}' is not a string ({})", key, label);
-      }
-      file.metadata_[key] = value.get<std::string>();
-    }
-  }
-  std::sort(placed.begin(), placed.end(),
-            [](const Placed& a, const Placed& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+  SafetensorsHeader header = parse_safetensors_header({file.bytes_.data() + 8, header_length}, label);
+  file.metadata_ = std::move(header.metadata);
+  // Stable: tensors without bytes lie at one place, and stay in the order of their names.
+  std::stable_sort(header.entries.begin(), header.entries.end(),
+                   [](const auto& a, const auto& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
   uint64_t next = 0;
-  for (Placed& item : placed) {
+  for (SafetensorsHeader::Entry& item : header.entries) {
     if (item.begin != next || item.end > buffer_bytes) {
       fail_data("[safetensors] tensor '{}' expected at offset {} of {}, got [{}, {}] ({})", item.tensor.name, next,
                 buffer_bytes, item.begin, item.end, label);
@@ -190,6 +111,10 @@ SafetensorsFile SafetensorsFile::parse(std::string bytes, std::string_view label
   if (next != buffer_bytes) {
     fail_data("[safetensors] {} bytes after the last tensor ({})", buffer_bytes - next, label);
   }
+  file.by_name_.resize(file.tensors_.size());
+  std::iota(file.by_name_.begin(), file.by_name_.end(), size_t{0});
+  std::sort(file.by_name_.begin(), file.by_name_.end(),
+            [&](size_t a, size_t b) { return file.tensors_[a].name < file.tensors_[b].name; });
   return file;
 }
 
@@ -198,10 +123,9 @@ SafetensorsFile SafetensorsFile::read(const std::filesystem::path& path) {
 }
 
 const TensorView* SafetensorsFile::find(std::string_view name) const {
-  for (const TensorView& tensor : tensors_) {
-    if (tensor.name == name) return &tensor;
-  }
-  return nullptr;
+  const auto found = std::lower_bound(by_name_.begin(), by_name_.end(), name,
+                                      [&](size_t at, std::string_view text) { return tensors_[at].name < text; });
+  return found != by_name_.end() && tensors_[*found].name == name ? &tensors_[*found] : nullptr;
 }
 
 }  // namespace onetap

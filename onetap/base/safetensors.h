@@ -49,8 +49,9 @@ class SafetensorsFile {
   const Metadata& metadata() const { return metadata_; }
 
  private:
-  std::vector<char> bytes_;  // a vector keeps its address when moved, so the views stay valid
-  std::vector<TensorView> tensors_;
+  std::vector<char> bytes_;          // a vector keeps its address when moved, so the views stay valid
+  std::vector<TensorView> tensors_;  // in the order of the buffer
+  std::vector<size_t> by_name_;      // places in it, in the order of their names
   Metadata metadata_;
 };
 

@@ -1,5 +1,7 @@
 #include "onetap/base/utf8.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 
 namespace onetap {
@@ -32,6 +34,25 @@ size_t read_sequence(std::string_view bytes, char32_t& character) {
   return character >= kSmallest[length] && is_code_point(character) ? length : 0;
 }
 
+// False for what a terminal obeys or hides: control characters, line and paragraph separators, marks of direction,
+// invisible tags.
+bool is_shown(char32_t c) {
+  struct Range {
+    char32_t first, last;
+  };
+  constexpr Range kHidden[] = {{0, 0x1F},        {0x7F, 0x9F},      {0x061C, 0x061C}, {0x200B, 0x200B},
+                               {0x200E, 0x200F}, {0x2028, 0x202E},  {0x2060, 0x206F}, {0xFEFF, 0xFEFF},
+                               {0xFFF9, 0xFFFB}, {0xE0000, 0xE007F}};
+  for (const Range& range : kHidden) {
+    if (c >= range.first && c <= range.last) return false;
+  }
+  return true;
+}
+
+const char* short_name(char32_t c) {
+  return c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\t' ? "\\t" : nullptr;
+}
+
 }  // namespace
 
 std::u32string decode_utf8(std::string_view bytes) {
@@ -59,6 +80,27 @@ std::string encode_utf8(std::u32string_view characters) {
     for (int i = more - 1; i >= 0; --i) add(0x80 | (c >> 6 * i & 0x3F));
   }
   return bytes;
+}
+
+std::string printable(std::string_view text) {
+  std::string shown;
+  shown.reserve(text.size());
+  while (!text.empty()) {
+    char32_t character = 0;
+    const size_t length = read_sequence(text, character);
+    if (length == 0) {
+      shown += fmt::format("\\x{:02x}", static_cast<uint8_t>(text[0]));
+    } else if (is_shown(character)) {
+      shown += text.substr(0, length);
+    } else if (const char* name = short_name(character); name != nullptr) {
+      shown += name;
+    } else {
+      shown += character < 0x80 ? fmt::format("\\x{:02x}", static_cast<uint32_t>(character))
+                                : fmt::format("\\u{:04x}", static_cast<uint32_t>(character));
+    }
+    text.remove_prefix(length > 0 ? length : 1);
+  }
+  return shown;
 }
 
 std::string shorten_middle(std::string_view utf8, size_t limit) {

@@ -76,6 +76,8 @@ struct DataSource {
   // Height and width of every image, or 0 where they vary (image folders).
   int64_t image_size = 0;
   Normalisation normalisation;
+  // Paths in an image folder that are named like images and are no files (FIFOs, devices, folders): left out.
+  std::vector<std::string> skipped;
 };
 
 }  // namespace onetap

@@ -2,11 +2,10 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
-#include "onetap/base/text.h"
 #include "onetap/data/image_codec.h"
 
 #include <algorithm>
-#include <cctype>
+#include <functional>
 #include <system_error>
 
 namespace fs = std::filesystem;
@@ -51,33 +50,47 @@ class FolderDataset : public Dataset {
   std::vector<Entry> entries_;
 };
 
-bool is_image_name(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
-}
-
-// Names in `directory` in sorted order, hidden ones left out.
-std::vector<std::string> list(const fs::path& directory, bool want_directories) {
-  std::vector<std::string> names;
+// Calls `each` with everything in `directory` whose name is not hidden.
+void for_each_entry(const fs::path& directory, const std::function<void(const fs::directory_entry&)>& each) {
   std::error_code error;
   fs::directory_iterator entries(directory, error);
   if (error) fail_data("[data] cannot list {}: {}", directory.string(), error.message());
   for (const auto& entry : entries) {
-    const std::string name = entry.path().filename().string();
-    if (name.empty() || name[0] == '.') continue;
-    const bool wanted = want_directories ? entry.is_directory() : is_image_name(entry.path());
-    if (wanted) names.push_back(name);
+    if (entry.path().filename().string()[0] != '.') each(entry);
   }
+}
+
+std::vector<std::string> list_classes(const fs::path& directory) {
+  std::vector<std::string> names;
+  for_each_entry(directory, [&](const fs::directory_entry& entry) {
+    std::error_code ignored;
+    if (entry.is_directory(ignored)) names.push_back(entry.path().filename().string());
+  });
   std::sort(names.begin(), names.end());
   return names;
 }
 
-std::unique_ptr<FolderDataset> open_split(const fs::path& root, const std::vector<std::string>& classes) {
+std::vector<std::string> list_images(const fs::path& directory, std::vector<std::string>& skipped) {
+  std::vector<std::string> names;
+  for_each_entry(directory, [&](const fs::directory_entry& entry) {
+    if (!is_image_name(entry.path())) return;
+    std::error_code error;
+    // A link that leads nowhere stays: reading it says so, where leaving it out would hide that images are missing.
+    if (entry.is_regular_file(error) || error || !entry.exists(error)) {
+      names.push_back(entry.path().filename().string());
+    } else {
+      skipped.push_back(entry.path().string());
+    }
+  });
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::unique_ptr<FolderDataset> open_split(const fs::path& root, const std::vector<std::string>& classes,
+                                          std::vector<std::string>& skipped) {
   auto set = std::make_unique<FolderDataset>(root);
   for (const std::string& name : classes) {
-    std::vector<std::string> files = list(root / name, false);
+    std::vector<std::string> files = list_images(root / name, skipped);
     if (files.empty()) {
       fail_data("[data] expected .jpg, .jpeg or .png files, got none ({})", (root / name).string());
     }
@@ -109,15 +122,16 @@ DataSource open_folder(const fs::path& root) {
   }
   DataSource source;
   source.spec = "folder:" + root.string();
-  source.classes = list(train, true);
+  source.classes = list_classes(train);
   if (source.classes.size() < 2) {
     fail_data("[data] expected at least 2 class folders, got {} ({})", source.classes.size(), train.string());
   }
-  const std::vector<std::string> test_classes = list(test, true);
+  const std::vector<std::string> test_classes = list_classes(test);
   require_subset(source.classes, test_classes, test);
   require_subset(test_classes, source.classes, train);
-  source.train = open_split(train, source.classes);
-  source.test = open_split(test, source.classes);
+  source.train = open_split(train, source.classes, source.skipped);
+  source.test = open_split(test, source.classes, source.skipped);
+  std::sort(source.skipped.begin(), source.skipped.end());
   source.image_size = 0;
   source.normalisation = {{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
   return source;

@@ -7,7 +7,8 @@
 
 namespace onetap {
 
-// Lists the files (does not decode them). kData for a missing split, an empty class, or classes that differ
+// Lists the files (does not decode or open them). Links count as what they lead to; what is named like an image and is
+// no file goes to `skipped`. kData for a missing split, an empty class, or classes that differ
 // between the splits. The second split may be called val or test.
 DataSource open_folder(const std::filesystem::path& root);
 

@@ -9,6 +9,8 @@
 #include <png.h>
 #endif
 
+#include <algorithm>
+#include <cctype>
 #include <memory>
 
 namespace onetap {
@@ -123,6 +125,13 @@ std::vector<uint8_t> interleaved(const Image& image) {
 #endif
 
 }  // namespace
+
+bool is_image_name(const std::filesystem::path& path) {
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
 
 void decode_image(std::string_view bytes, std::string_view label, [[maybe_unused]] Image& image,
                   [[maybe_unused]] const EighthsNeeded& needed) {

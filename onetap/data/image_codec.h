@@ -3,10 +3,14 @@
 
 #include "onetap/data/dataset.h"
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
 namespace onetap {
+
+// By its name alone: .jpg, .jpeg or .png, in any case.
+bool is_image_name(const std::filesystem::path& path);
 
 // RGB planes, whatever the file holds: grey is repeated, alpha dropped, 16 bits cut to 8, CMYK converted.
 // kData naming `label` if the bytes are no JPEG or PNG, are damaged or truncated, or hold over 100 million

@@ -1,6 +1,8 @@
 #include "onetap/report/page.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/file.h"
+#include "onetap/base/text.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/report/page_data.h"
 #include "onetap/report/page_files.h"
@@ -30,17 +32,48 @@ std::string fill(std::string_view page, const std::vector<Insert>& inserts) {
   return filled;
 }
 
+// What `read` returns; nothing, and a notice, if it throws.
+template <typename Read>
+auto read_or_note(Read&& read, std::vector<std::string>& notices) -> std::optional<decltype(read())> {
+  try {
+    return read();
+  } catch (const Error& problem) {
+    notices.emplace_back(problem.what());
+    return std::nullopt;
+  }
+}
+
+// The lines that can be read, with one notice about those that cannot. A file that is not there has none.
+template <typename Line>
+std::vector<Line> read_good_lines(const std::filesystem::path& path, std::vector<std::string>& notices) {
+  std::vector<Line> lines;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && !error) return lines;
+  const auto text = read_or_note([&] { return read_file(path, uint64_t{1} << 30); }, notices);
+  std::vector<std::string> problems;
+  for_each_whole_line(text.value_or(""), [&](std::string_view line, size_t number) {
+    const std::string label = path.string() + ":" + std::to_string(number);
+    if (auto good = read_or_note([&] { return Line::parse(line, label); }, problems)) lines.push_back(*std::move(good));
+  });
+  if (problems.size() > 1) problems.front() += fmt::format("; {} more lines are left out", problems.size() - 1);
+  if (!problems.empty()) notices.push_back(std::move(problems.front()));
+  return lines;
+}
+
 }  // namespace
 
 ReportRun read_report_run(const std::filesystem::path& run) {
   const RunFiles files(run);
+  if (!files.holds_run()) fail_data("[report] expected a run directory with config.toml, got {}", run.string());
   ReportRun report;
   report.label = run.string();
-  report.recipe = files.read_config();
-  report.graph = files.read_graph();
-  std::error_code error;
-  if (std::filesystem::exists(files.metrics(), error)) report.metrics = read_metrics(files.metrics());
-  report.attention = read_attention(files.attention());
+  report.recipe = read_or_note([&] { return files.read_config(); }, report.notices);
+  report.graph = read_or_note([&] { return files.read_graph(); }, report.notices);
+  report.metrics = read_good_lines<MetricLine>(files.metrics(), report.notices);
+  report.attention = read_good_lines<AttentionLine>(files.attention(), report.notices);
+  if (!report.recipe && !report.graph && report.metrics.empty() && report.attention.empty()) {
+    fail_data("[report] expected a run, got nothing that can be read ({}: {})", run.string(), report.notices.front());
+  }
   return report;
 }
 

@@ -8,6 +8,7 @@
 #include "onetap/recipe/recipe.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,13 +16,17 @@ namespace onetap {
 
 struct ReportRun {
   std::string label;  // as the user typed the run
-  Recipe recipe;
-  Graph graph;
+  // Absent where the file that holds it is damaged.
+  std::optional<Recipe> recipe;
+  std::optional<Graph> graph;
   std::vector<MetricLine> metrics;       // none before the first epoch ends
   std::vector<AttentionLine> attention;  // none for dense networks
+  std::vector<std::string> notices;      // what could not be read, and why
 };
 
-// kData if `run` is no run directory. Takes no lock: a run that is going on can be read.
+// Takes no lock: a run that is going on can be read. What is damaged costs no more than itself: a file, or a line of
+// metrics.jsonl and attention.jsonl; `notices` names it. kData if `run` is no run directory or nothing of it can be
+// read.
 ReportRun read_report_run(const std::filesystem::path& run);
 
 // The whole page. Safe for any label and layer name: they are data to the page's script, never part of its markup.

@@ -103,8 +103,10 @@ struct LayerIndex {
   }
 };
 
+// In doubles: a damaged file may hold counts whose sum is no int64_t.
 double kept_taps(const LayerAttention& layer) {
-  return static_cast<double>(std::accumulate(layer.kept.begin(), layer.kept.end(), int64_t{0}));
+  return std::accumulate(layer.kept.begin(), layer.kept.end(), 0.0,
+                         [](double sum, int64_t kept) { return sum + static_cast<double>(kept); });
 }
 
 // Over all layers, each weighted by its taps.
@@ -180,6 +182,27 @@ Json layer_counts(const Graph& graph, const NetworkCount& count) {
   return rows;
 }
 
+// What config.toml says, or nulls.
+void add_recipe(Json& object, const std::optional<Recipe>& recipe) {
+  object["width"] = recipe && recipe->width ? Json(*recipe->width) : Json(nullptr);
+  object["data"] = recipe ? Json(recipe->data) : Json(nullptr);
+  object["seed"] = recipe ? Json(recipe->seed) : Json(nullptr);
+  object["epochs_total"] = recipe ? Json(recipe->epochs) : Json(nullptr);
+}
+
+// What network.txt says, or nulls.
+void add_network(Json& object, const std::optional<Graph>& graph) {
+  const NetworkCount count = graph ? count_network(*graph, CountRules::kPaper) : NetworkCount{};
+  const auto known = [&](const auto& value) { return graph ? Json(value) : Json(nullptr); };
+  object["network"] = graph ? Json(graph->name()) : Json(nullptr);
+  object["method"] = graph ? Json(method_summary(*graph)) : Json(nullptr);
+  object["params"] = known(count.params);
+  object["macs"] = known(count.macs);
+  object["activations"] = known(count.activations);
+  object["memory"] = known(count.params + count.activations);
+  object["layers"] = graph ? layer_counts(*graph, count) : Json::array();
+}
+
 Json run_data(const ReportRun& run) {
   const auto epochs = by_epoch(run.metrics);
   const MetricLine *last_test = nullptr, *best = nullptr;
@@ -191,29 +214,21 @@ Json run_data(const ReportRun& run) {
     const bool better = epoch.test->acc_hard && (best == nullptr || *epoch.test->acc_hard > *best->acc_hard);
     if (better) best = epoch.test;
   }
-  const NetworkCount count = count_network(run.graph, CountRules::kPaper);
+  const bool sal = run.graph ? has_soft_form(*run.graph) : !run.attention.empty();
   Json object;
   object["label"] = run.label;
-  object["network"] = run.graph.name();
-  object["width"] = run.recipe.width ? Json(*run.recipe.width) : Json(nullptr);
-  object["method"] = method_summary(run.graph);
-  object["sal"] = has_soft_form(run.graph);
-  object["data"] = run.recipe.data;
-  object["seed"] = run.recipe.seed;
+  object["notices"] = run.notices;
+  add_recipe(object, run.recipe);
+  add_network(object, run.graph);
+  object["sal"] = sal;
   object["epochs_done"] = epochs.empty() ? 0 : epochs.rbegin()->first;
-  object["epochs_total"] = run.recipe.epochs;
   object["final_soft"] = last_test != nullptr ? number(last_test->acc_soft) : Json(nullptr);
   object["final_hard"] = last_test != nullptr ? number(last_test->acc_hard) : Json(nullptr);
   object["best_hard"] = best != nullptr ? number(best->acc_hard) : Json(nullptr);
   object["best_epoch"] = best != nullptr ? Json(best->epoch) : Json(nullptr);
-  object["params"] = count.params;
-  object["macs"] = count.macs;
-  object["activations"] = count.activations;
-  object["memory"] = count.params + count.activations;
   object["wall_s"] = number(wall_s);
-  object["curves"] = curves(epochs, has_soft_form(run.graph));
+  object["curves"] = curves(epochs, sal);
   object["attention"] = attention(run.attention);
-  object["layers"] = layer_counts(run.graph, count);
   return object;
 }
 

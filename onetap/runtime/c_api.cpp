@@ -1,6 +1,7 @@
 // The C API: checks what it is given, calls Model and Session, turns what they throw into codes.
 #include "onetap/base/cpus.h"
 #include "onetap/base/fail.h"
+#include "onetap/base/utf8.h"
 #include "onetap/base/version.h"
 #include "onetap/runtime/onetap.h"
 #include "onetap/runtime/session.h"
@@ -8,7 +9,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -33,8 +33,15 @@ constexpr size_t kMostOptions = 4096;
 // may have been unloaded.
 thread_local char last_error[1024] = "";
 
+// `message` is one printable line; a long one is cut between two characters.
 int remember(int code, const char* message) noexcept {
-  std::snprintf(last_error, sizeof(last_error), "%s", message);
+  size_t length = ::strnlen(message, sizeof(last_error));
+  if (length == sizeof(last_error)) {
+    do --length;
+    while (length > 0 && (static_cast<unsigned char>(message[length]) & 0xC0u) == 0x80u);
+  }
+  std::memcpy(last_error, message, length);
+  last_error[length] = '\0';
   return code;
 }
 
@@ -49,7 +56,11 @@ int guarded(Call&& call) noexcept {
   } catch (const std::bad_alloc&) {
     return remember(ONETAP_FAILURE, "[runtime] out of memory");
   } catch (const std::exception& problem) {
-    return remember(ONETAP_FAILURE, problem.what());
+    try {
+      return remember(ONETAP_FAILURE, printable(problem.what()).c_str());
+    } catch (...) {
+      return remember(ONETAP_FAILURE, "[runtime] out of memory");
+    }
   } catch (...) {
     return remember(ONETAP_FAILURE, "[runtime] unknown failure");
   }

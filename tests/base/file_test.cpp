@@ -2,8 +2,12 @@
 
 #include "tests/support/support.h"
 
+#include <algorithm>
 #include <csignal>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,12 +21,17 @@ using testing::read_text;
 using testing::TempDir;
 using testing::write_text;
 
-// Runs `action` in a child process; true if it returned true.
-bool in_child(const std::function<bool()>& action) {
+// How a child process that runs `action` ends: with code 0 if that returned true.
+int child_status(const std::function<bool()>& action) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(action() ? 0 : 1);
   int status = 0;
   ::waitpid(child, &status, 0);
+  return status;
+}
+
+bool in_child(const std::function<bool()>& action) {
+  const int status = child_status(action);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -63,13 +72,14 @@ TEST(File, FailedWriteKeepsTheOldFile) {
   const TempDir dir;
   write_file_atomic(dir / "a", "old");
   EXPECT_TRUE(in_child([&] {
-    std::signal(SIGXFSZ, SIG_IGN);
+    report_large_files_as_errors();
     const rlimit limit{1000, 1000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     try {
       write_file_atomic(dir / "a", std::string(5000, 'x'));
     } catch (const Error& error) {
-      return error.kind() == ErrorKind::kFailure;
+      return error.kind() == ErrorKind::kFailure &&
+             std::string(error.what()).find("File too large") != std::string::npos;
     }
     return false;
   }));
@@ -116,11 +126,12 @@ TEST(File, LockIsForOneProcessAndEndsWithIt) {
   }
   EXPECT_TRUE(in_child(can_lock));
   // A child that dies without unlocking leaves no lock behind.
-  EXPECT_FALSE(in_child([&] {
+  const int status = child_status([&] {
     static DirectoryLock held(dir.path());
     ::raise(SIGKILL);
     return true;
-  }));
+  });
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "it did not get as far as holding the lock";
   EXPECT_TRUE(in_child(can_lock));
 }
 
@@ -132,6 +143,52 @@ TEST(File, TruncateAndAppend) {
   writer.write("xy");
   writer.finish();
   EXPECT_EQ(read_text(dir / "a"), "0123xy");
+}
+
+// A FIFO without a writer would keep a reader waiting.
+TEST(File, OnlyRegularFilesAreOpened) {
+  const TempDir dir;
+  ASSERT_EQ(::mkfifo((dir / "fifo").c_str(), 0600), 0);
+  fs::create_symlink(dir / "fifo", dir / "link.png");
+  fs::create_symlink("/dev/zero", dir / "device");
+  write_text(dir / "file", "text");
+  fs::create_symlink(dir / "file", dir / "good");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = (dir / "socket").string();
+  ASSERT_LT(name.size(), sizeof(address.sun_path));
+  std::copy(name.begin(), name.end(), address.sun_path);
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ::close(socket);
+  const auto refused = [&](const char* file, const std::string& kind) {
+    return in_child([&] {
+      ::alarm(10);
+      try {
+        read_file(dir / file);
+      } catch (const Error& error) {
+        return error.what() == "[file] expected a file, got " + kind + " (" + (dir / file).string() + ")" &&
+               read_start(dir / file, 4).empty();
+      }
+      return false;
+    });
+  };
+  EXPECT_TRUE(refused("fifo", "a FIFO or pipe"));
+  EXPECT_TRUE(refused("link.png", "a FIFO or pipe"));
+  EXPECT_TRUE(refused("device", "a device"));
+  EXPECT_TRUE(refused("socket", "a socket"));
+  EXPECT_EQ(read_file(dir / "good"), "text");
+}
+
+TEST(File, NoFileTakesThePlaceOfADeviceOrFifo) {
+  const TempDir dir;
+  ASSERT_EQ(::mkfifo((dir / "fifo").c_str(), 0600), 0);
+  expect_error(ErrorKind::kUsage, "got a FIFO or pipe", [&] { write_file_atomic(dir / "fifo", "text"); });
+  fs::create_symlink("/dev/null", dir / "null");
+  expect_error(ErrorKind::kUsage, "got a device", [&] { write_file_atomic(dir / "null", "text"); });
+  EXPECT_TRUE(fs::is_fifo(dir / "fifo"));
+  EXPECT_TRUE(fs::is_symlink(dir / "null"));
+  EXPECT_EQ(entries(dir.path()), 2u) << "nothing is left aside";
 }
 
 }  // namespace

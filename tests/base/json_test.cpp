@@ -32,5 +32,35 @@ TEST(Json, WhatIsNoWholeNumberIsRefusedByName) {
   EXPECT_THROW(whole_number(parse_json("[1]"), "a"), nlohmann::json::exception);
 }
 
+std::string nested(size_t depth) {
+  return std::string(depth, '[') + std::string(depth, ']');
+}
+
+TEST(Json, DeepTextsAreRefusedBeforeTheyTakeMemory) {
+  EXPECT_FALSE(parse_json(nested(64)).is_discarded());
+  EXPECT_TRUE(parse_json(nested(65)).is_discarded());
+  EXPECT_TRUE(parse_json(std::string(10'000'000, '[')).is_discarded());
+  std::string objects;
+  for (int i = 0; i < 65; ++i) objects += "{\"a\":";
+  EXPECT_TRUE(parse_json(objects + "1" + std::string(65, '}')).is_discarded());
+}
+
+TEST(Json, ManyValuesAreRefused) {
+  JsonLimits limits;
+  limits.values = 5;  // a list, and one more than its commas inside
+  EXPECT_FALSE(parse_json("[1,2,3,4]", limits).is_discarded());
+  EXPECT_TRUE(parse_json("[1,2,3,4,5]", limits).is_discarded());
+  EXPECT_TRUE(parse_json("[[],[],[]]", limits).is_discarded());
+}
+
+TEST(Json, BracketsAndCommasInStringsAreText) {
+  JsonLimits limits;
+  limits.depth = 1;
+  limits.values = 3;
+  const auto list = parse_json(R"(["[[[{{{,,,,\"[[,,\\\\", 2])", limits);
+  ASSERT_TRUE(list.is_array());
+  EXPECT_EQ(list.at(0), "[[[{{{,,,,\"[[,,\\\\");
+}
+
 }  // namespace
 }  // namespace onetap

@@ -2,6 +2,7 @@
 
 #include "tests/support/support.h"
 
+#include <chrono>
 #include <cstring>
 
 namespace onetap {
@@ -95,6 +96,82 @@ TEST(Safetensors, EveryTruncationIsRejected) {
   for (size_t length = 0; length < whole.size(); ++length) {
     expect_error(ErrorKind::kData, "[safetensors]", [&] { SafetensorsFile::parse(whole.substr(0, length), "test"); });
   }
+}
+
+std::string entry_text(const std::string& name) {
+  return "\"" + name + R"(":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
+}
+
+// Names of a deep network's tensors; all of them empty.
+std::string many_entries(size_t count) {
+  std::string header = "{";
+  for (size_t i = 0; i < count; ++i) header += (i > 0 ? "," : "") + entry_text("layer" + std::to_string(i) + ".weight");
+  return header + "}";
+}
+
+// A checkpoint of a network of a thousand layers: each tensor took longer than the one before.
+TEST(Safetensors, TimeIsLinearInTheNumberOfTensors) {
+  constexpr size_t kTensors = 50'000;
+  const float value = 1;
+  std::vector<TensorView> tensors;
+  for (size_t i = 0; i < kTensors; ++i) tensors.push_back({"t" + std::to_string(i), DType::kF32, {1}, &value});
+  const auto start = std::chrono::steady_clock::now();
+  const auto file = SafetensorsFile::parse(safetensors_bytes(tensors), "many");
+  ASSERT_EQ(file.tensors().size(), kTensors);
+  for (const TensorView& tensor : tensors) ASSERT_NE(file.find(tensor.name), nullptr) << tensor.name;
+  EXPECT_EQ(file.find("t50000"), nullptr);
+  EXPECT_EQ(SafetensorsFile::parse(file_of(many_entries(kTensors), ""), "empty").tensors().size(), kTensors);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(took.count(), 8) << "some hundredths of it where nothing else runs; 40 s and more when it was quadratic";
+}
+
+TEST(Safetensors, HeadersBeyondTheLimitsAreRefused) {
+  expect_rejected(std::string(10'000'000, '['), "", "not a JSON object");
+  expect_rejected("{\"a\":" + std::string(10'000'000, '['), "", "no valid description");
+  expect_rejected(R"({"a":{"extra":)" + std::string(10'000'000, '['), "", "at most 64 levels");
+  std::string shape = "1";
+  for (int i = 0; i < 64; ++i) shape += ",1";
+  expect_rejected(R"({"w":{"dtype":"U8","shape":[)" + shape + R"(],"data_offsets":[0,1]}})", "x", "no valid shape");
+  std::string metadata;
+  for (int i = 0; i < 65'537; ++i) metadata += (i > 0 ? "," : "") + ("\"" + std::to_string(i) + "\":\"\"");
+  expect_rejected(R"({"__metadata__":{)" + metadata + "}}", "", "at most 65536 entries of metadata");
+  expect_rejected(many_entries((size_t{1} << 20) + 1), "", "at most 1048576 tensors");
+}
+
+TEST(Safetensors, ValuesWhereTheyDoNotBelong) {
+  expect_rejected(R"({"w":{"dtype":"F32","shape":[[1]],"data_offsets":[0,4]}})", "1234", "no valid shape");
+  expect_rejected(R"({"w":{"dtype":"F32","shape":{"a":1},"data_offsets":[0,4]}})", "1234", "no valid shape");
+  expect_rejected(R"({"w":{"dtype":["F32"],"shape":[1],"data_offsets":[0,4]}})", "1234", "no valid dtype");
+  expect_rejected(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}})", "1234", "no valid data_offsets");
+  expect_rejected(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":["0",4]}})", "1234", "no valid data_offsets");
+  expect_rejected(R"({"w":[{"dtype":"F32"}]})", "", "no valid description");
+  expect_rejected(R"({"__metadata__":["a"]})", "", "__metadata__ is not an object");
+  expect_rejected(R"({"__metadata__":{"a":["b"]}})", "", "not a string");
+  expect_rejected(R"({"__metadata__":{},"__metadata__":{}})", "", "appears twice");
+  expect_rejected(R"("text")", "", "not a JSON object");
+  expect_rejected(R"({} {})", "", "not a JSON object");
+}
+
+TEST(Safetensors, KeysOfOthersArePassedOver) {
+  const auto file = SafetensorsFile::parse(
+      file_of(R"({"w":{"note":{"shape":[9],"data_offsets":[1,[2,{"a":3}]]},"shape":[1],"list":[7,8],"dtype":"U8",)"
+              R"("data_offsets":[0,1],"n":null}})",
+              "x"),
+      "others");
+  ASSERT_EQ(file.tensors().size(), 1u);
+  EXPECT_EQ(file.tensors()[0].shape, (std::vector<int64_t>{1}));
+}
+
+// As an object of nlohmann's prints it.
+TEST(Safetensors, HeaderIsWrittenAsBefore) {
+  const uint8_t byte = 0;
+  const std::string bytes =
+      safetensors_bytes({{"b\"\xff", DType::kU8, {1, 1}, &byte}, {"a", DType::kF32, {0}, nullptr}}, {{"k", "v\n"}});
+  const std::string header = R"({"__metadata__":{"k":"v\n"},"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},)"
+                             "\"b\\\"\xef\xbf\xbd\":"
+                             R"({"dtype":"U8","shape":[1,1],"data_offsets":[0,1]}})";
+  EXPECT_EQ(bytes.substr(8, header.size()), header);
+  EXPECT_EQ(bytes.size() % 8, 1u);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "onetap/base/utf8.h"
 
+#include "onetap/base/error.h"
+
 #include <gtest/gtest.h>
 
 namespace onetap {
@@ -30,6 +32,44 @@ TEST(Utf8, ShortensInTheMiddleByTheCharacter) {
   EXPECT_EQ(shorten_middle(u8"ääääää", 4), u8"ää…ä");
   EXPECT_EQ(shorten_middle("abc", 1), u8"…");
   EXPECT_EQ(shorten_middle("", 1), "");
+}
+
+TEST(Printable, PlainTextStays) {
+  for (const char* text :
+       {"", "runs/first", u8"Zürich €5 𝄞 日本", "C:\\new\\x1b", u8"emoji \U0001F469\u200D\U0001F52C"}) {
+    EXPECT_EQ(printable(text), text);
+  }
+}
+
+TEST(Printable, WhatATerminalObeysIsSpelledOut) {
+  EXPECT_EQ(printable("a\nb\tc\rd"), "a\\nb\\tc\\rd");
+  EXPECT_EQ(printable("\x1b]0;title\x07"), "\\x1b]0;title\\x07");
+  EXPECT_EQ(printable(std::string("\0\x7f", 2)), "\\x00\\x7f");
+  EXPECT_EQ(printable(u8"\u009b31m"), "\\u009b31m");  // the 8-bit form of ESC [
+  EXPECT_EQ(printable(u8"photo\u202egpj.exe"), "photo\\u202egpj.exe");
+  EXPECT_EQ(printable(u8"\u2066\u2069\u200f\u061c\u2028\u2029\ufeff"),
+            "\\u2066\\u2069\\u200f\\u061c\\u2028\\u2029\\ufeff");
+  EXPECT_EQ(printable(u8"\U000E0041"), "\\ue0041");
+}
+
+TEST(Printable, BytesThatAreNoTextAreSpelledOut) {
+  EXPECT_EQ(printable("a\xFFz"), "a\\xffz");
+  EXPECT_EQ(printable("\x9b"
+                      "31m"),
+            "\\x9b31m");
+  EXPECT_EQ(printable("\xE2\x82"), "\\xe2\\x82");
+}
+
+TEST(Printable, TwiceIsOnce) {
+  std::string all;
+  for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
+  EXPECT_EQ(printable(printable(all)), printable(all));
+  for (const char c : printable(all)) EXPECT_TRUE(c >= 0x20 && c < 0x7f) << static_cast<int>(c);
+}
+
+TEST(Error, MessagesAreOneLine) {
+  const Error error(ErrorKind::kData, "[tap] got 'a\nonetap: \x1b[31mall is lost\x1b[0m'");
+  EXPECT_STREQ(error.what(), "[tap] got 'a\\nonetap: \\x1b[31mall is lost\\x1b[0m'");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sys/stat.h>
 
 namespace fs = std::filesystem;
 
@@ -221,6 +222,28 @@ TEST(Folder, RefusesWhatIsNotOne) {
   const DataSource source = open_folder(dir.path());
   Image image;
   expect_error(ErrorKind::kData, "d.png", [&] { source.train->read(3, image); });
+}
+
+TEST(Folder, TakesFilesAloneAndNamesTheRest) {
+  const TempDir dir;
+  write_images(dir.path());
+  ASSERT_EQ(::mkfifo((dir / "train" / "ant" / "f.jpg").c_str(), 0600), 0);
+  fs::create_symlink("/dev/zero", dir / "val" / "cat" / "d.png");
+  fs::create_directories(dir / "train" / "cat" / "folder.png");
+  fs::create_symlink(dir / "train" / "cat" / "a.png", dir / "train" / "ant" / "link.png");
+  ASSERT_EQ(::mkfifo((dir / "train" / "cat" / "notes").c_str(), 0600), 0);  // no image's name: nobody's concern
+  const DataSource source = open_folder(dir.path());
+  EXPECT_EQ(source.train->size(), 4);
+  EXPECT_EQ(source.test->size(), 3);
+  EXPECT_EQ(source.skipped, (std::vector<std::string>{(dir / "train" / "ant" / "f.jpg").string(),
+                                                      (dir / "train" / "cat" / "folder.png").string(),
+                                                      (dir / "val" / "cat" / "d.png").string()}));
+  // Images that were there and are not now must not go unseen.
+  fs::create_symlink(dir / "nowhere", dir / "train" / "ant" / "gone.png");
+  const DataSource again = open_folder(dir.path());
+  EXPECT_EQ(again.train->size(), 5);
+  Image image;
+  expect_error(ErrorKind::kData, "gone.png", [&] { again.train->read(0, image); });
 }
 
 }  // namespace

@@ -136,9 +136,7 @@ TEST(BrokenNumbersInReference, PassTheReluAsInAutograd) {
 
 // One broken weight anywhere, and the loss is broken, by the reference and by the kernels.
 TEST(BrokenNumbersInReference, OfEveryParameterReachTheLoss) {
-  Method sal;
-  sal.kind = Method::Kind::kSal;
-  const Graph graph = testing::small_network("resnet8", 5, sal);
+  const Graph graph = testing::small_network("resnet8", 5, sal_method());
   for (const torch::Device device : {torch::Device(torch::kCPU), torch::Device(torch::kCUDA)}) {
     if (device.is_cuda() && !has_gpu()) continue;
     const std::shared_ptr<Ops> ops = device.is_cuda() ? cuda_ops() : reference_ops();

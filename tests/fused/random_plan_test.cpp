@@ -30,7 +30,7 @@ Graph random_blocks(uint64_t seed) {
     if (!one_in(4)) {
       conv.kernel = {3, 3};
       conv.padding = {1, 1};
-      if (random.coin()) conv.method.kind = Method::Kind::kSal;
+      if (random.coin()) conv.method = sal_method();
     }
     const std::string made = graph.add(std::move(conv));
     if (one_in(4)) values.push_back(made);  // others may read it, too

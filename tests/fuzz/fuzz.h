@@ -22,6 +22,9 @@ bool accepts(const Reader& reader) {
     return true;
   } catch (const Error& error) {
     if (error.what()[0] != '[') std::abort();  // every message carries its room
+    for (const char* c = error.what(); *c != '\0'; ++c) {
+      if (static_cast<unsigned char>(*c) < 0x20) std::abort();  // and is one line that a terminal can show
+    }
     return false;
   }
 }

@@ -1,10 +1,14 @@
 """Bad input: one clear line, exit code 2 or 4, nothing half-written."""
+import json
 import os
+import resource
+import signal
 import struct
+import subprocess
 import unittest
 import zlib
 
-from support import SMALL, CommandTest, main, needs_training, onetap
+from support import HAS_TRAINING, ONETAP, SMALL, CommandTest, main, needs_training, onetap
 
 
 def sparse(path, size, patch=b""):
@@ -62,7 +66,32 @@ class Folder(CommandTest):
         return "folder:" + self.path("f")
 
     def test_good_folder_passes(self):
-        self.assertIn("2", self.succeeds("data", "check", self.make()).stdout)
+        result = json.loads(self.succeeds("data", "check", self.make(), "--json").stdout)
+        self.assertEqual((result["classes"], result["ok"], result["skipped"]), (["ant", "bee"], True, []))
+        self.assertEqual({name: split["images"] for name, split in result["splits"].items()}, {"train": 2, "test": 2})
+
+    def test_what_is_no_file_is_left_out_and_named(self):
+        """A FIFO has nobody writing to it: whoever opened it would wait for ever."""
+        spec = self.make()
+        os.mkfifo(self.path("f/train/ant/a.jpg"))
+        os.symlink("/dev/zero", self.path("f/val/bee/z.png"))
+        result = self.succeeds("data", "check", spec, timeout=60)
+        self.assertEqual(result.stderr, "warning: left out 2 paths named like images that are not regular files: "
+                         f"{self.path('f/train/ant/a.jpg')}, {self.path('f/val/bee/z.png')}\n")
+        skipped = json.loads(self.succeeds("data", "check", spec, "--json", timeout=60).stdout)["skipped"]
+        self.assertEqual(skipped, [self.path("f/train/ant/a.jpg"), self.path("f/val/bee/z.png")])
+        os.remove(self.path("f/train/ant/1.png"))
+        result = onetap("data", "check", spec, timeout=60)
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("got none", result.stderr)
+
+    @needs_training
+    def test_training_passes_by_what_is_no_file(self):
+        spec = self.make()
+        os.mkfifo(self.path("f/train/ant/a.jpg"))
+        result = self.succeeds("train", "--arch", "resnet8", "--width", "4", "--image-size", "32", "--data", spec,
+                               "--epochs", 1, "--device", "cpu", "--out", self.path("run"), timeout=300)
+        self.assertIn("left out 1 path", result.stderr)
 
     def test_what_does_not_decode_is_named(self):
         spec = self.make()
@@ -89,6 +118,88 @@ class Folder(CommandTest):
                         "--out", self.path("run"))
         self.assertEqual(result.returncode, 4, result.stderr)
         self.assertIn("2.png", result.stderr)
+
+
+class Fifo(CommandTest):
+    """Wherever a file is read, a FIFO is refused at once."""
+
+    def test_every_kind_of_file(self):
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        self.succeeds("nets", "resnet8", "--width", 4, "--tap", self.path("net.tap"))
+        for arguments in (["run", fifo, fifo], ["run", self.path("net.tap"), fifo], ["count", fifo], ["bench", fifo],
+                          ["nets", os.path.join(".", fifo)], ["heatmap", fifo],
+                          ["export", fifo, "--to", "onnx", "-o", self.path("x.onnx")], ["report", fifo],
+                          ["eval", fifo, "--data", "shapes"] if HAS_TRAINING else ["count", fifo, "--json"]):
+            result = onetap(*arguments, timeout=60)
+            self.assertIn(result.returncode, (2, 4), arguments)
+            self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        os.makedirs(self.path("run"))
+        os.mkfifo(self.path("run/config.toml"))
+        self.refused(4, "nothing that can be read", "report", self.path("run"), timeout=60)
+
+    @needs_training
+    def test_recipes_and_weights(self):
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        for flags in ([fifo], ["--init", fifo], ["--arch", os.path.join(".", fifo)]):
+            result = onetap("train", *SMALL, *flags, "--out", self.path("run"), timeout=60)
+            self.assertIn(result.returncode, (2, 4), flags)
+            self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+
+    def test_standard_input_by_its_name(self):
+        self.succeeds("nets", "resnet8", "--width", 4, "--tap", self.path("net.tap"))
+        image = self.write("image.png", Folder.PNG)
+        with open(image, "rb") as file:
+            by_name = subprocess.run([ONETAP, "run", self.path("net.tap"), "/dev/stdin"], stdin=file, capture_output=True)
+        self.assertEqual(by_name.returncode, 0, by_name.stderr)
+        with subprocess.Popen(["cat", image], stdout=subprocess.PIPE) as cat:
+            piped = subprocess.run([ONETAP, "run", self.path("net.tap"), "-"], stdin=cat.stdout, capture_output=True)
+        self.assertEqual(piped.returncode, 0, piped.stderr)
+        self.assertEqual(piped.stdout.split(b":")[1], by_name.stdout.split(b":")[1])
+
+
+class FileSizeLimit(CommandTest):
+    """ulimit -f: the kernel's signal must not end a command without a word."""
+
+    def limited(self, kilobytes, *arguments, **kwargs):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1024 * kilobytes, 1024 * kilobytes))
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it, and children would inherit that
+        return subprocess.run([ONETAP, *map(str, arguments)], stderr=subprocess.PIPE, preexec_fn=limit, text=True,
+                              **kwargs)
+
+    def check(self, result):
+        self.assertEqual(result.returncode, 1, result)
+        self.assertIn("File too large", result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+
+    def test_a_file_that_is_too_large_is_an_error_and_leaves_nothing(self):
+        self.check(self.limited(64, "nets", "resnet20", "--tap", self.path("net.tap")))
+        self.assertEqual(os.listdir(self.dir), [])
+        self.succeeds("nets", "resnet20", "--tap", self.path("net.tap"))
+        for arguments in (["export", self.path("net.tap"), "--to", "onnx", "-o", self.path("net.onnx")],
+                          ["export", self.path("net.tap"), "--to", "safetensors", "-o", self.path("dense")]):
+            self.check(self.limited(64, *arguments))
+            self.assertEqual(os.listdir(self.dir), ["net.tap"])
+
+    def test_an_old_file_stays(self):
+        old = self.write("net.tap", "old")
+        self.check(self.limited(64, "nets", "resnet20", "--tap", old))
+        with open(old) as file:
+            self.assertEqual(file.read(), "old")
+
+    def test_standard_output(self):
+        with open(self.path("out"), "wb") as out:
+            self.check(self.limited(1, "nets", "resnet20", "--json", stdout=out))
+
+    @needs_training
+    def test_training(self):
+        result = self.limited(16, "train", *SMALL, "--width", 16, "--out", self.path("run"))
+        self.assertEqual(result.returncode, 1, result)
+        self.assertIn("File too large", result.stderr.splitlines()[-1])
+        if os.path.isdir(self.path("run", "checkpoints")):
+            self.assertEqual([name for name in os.listdir(self.path("run", "checkpoints")) if "partial" in name], [])
 
 
 @needs_training

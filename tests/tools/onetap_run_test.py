@@ -2,6 +2,8 @@
 With ONETAP_STATIC=ON it must also be one static file below 2 MB."""
 import os
 import re
+import resource
+import signal
 import struct
 import subprocess
 import unittest
@@ -77,6 +79,25 @@ class OnetapRun(CommandTest):
             result = subprocess.run([ONETAP, MODEL, IMAGES[0]], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual(result.returncode, 1)
         self.assertIn("standard output", result.stderr)
+
+    def test_a_limit_on_the_size_of_files(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it, and children would inherit that
+        with open(self.path("out"), "wb") as out:
+            result = subprocess.run([ONETAP, MODEL, *IMAGES * 4], stdout=out, stderr=subprocess.PIPE, text=True,
+                                    preexec_fn=limit)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual(result.stderr, "onetap-run: [run] cannot write to standard output: File too large\n")
+
+    def test_names_are_text(self):
+        name = self.path("a\n\x1b]0;owned\x07.png")
+        os.symlink(os.path.abspath(IMAGES[0]), name)
+        shown = self.path(r"a\n\x1b]0;owned\x07.png")
+        self.assertTrue(self.succeeds(MODEL, name).stdout.startswith(shown + ": "))
+        self.refused(4, shown + "x", MODEL, name + "x")
+        os.mkfifo(self.path("fifo.png"))
+        self.refused(4, "got a FIFO or pipe", MODEL, self.path("fifo.png"), timeout=60)
 
     @unittest.skipUnless(IS_STATIC, "not a static build")
     def test_is_static_and_small(self):

@@ -8,7 +8,7 @@ import unittest
 
 import browser
 from fake_runs import make_run
-from support import CommandTest, main
+from support import CommandTest, main, onetap
 
 HOSTILE = "a</script><script>document.title='broken'<b>"
 
@@ -34,10 +34,50 @@ class Verb(CommandTest):
         run = make_run(self.path("run"), epochs=1)
         self.refused(2, "RUN is required", "report")
         self.refused(4, "expected a run directory", "report", self.path("missing"))
-        self.refused(4, "expected a run directory", "report", run, self.dir, "-o", self.path("x.html"))
-        self.write("run/attention.jsonl", '{"epoch": 1}\n')
-        self.refused(4, "not a line of attention", "report", run, "-o", self.path("x.html"))
+        result = onetap("report", self.dir, self.path("missing"), "-o", self.path("x.html"))
+        self.assertEqual((result.returncode, result.stdout), (4, ""))
+        self.assertEqual(result.stderr.count("expected a run directory"), 2)
+        self.assertIn("got none in 2 directories", result.stderr)
         self.assertEqual(os.listdir(self.dir), ["run"])
+        self.assertNotIn("report.html", os.listdir(run))
+
+    def damaged(self, name, text):
+        """The page's data about three runs, one of them with a damaged file."""
+        runs = [make_run(self.path(label), epochs=2) for label in ("good", "bad", "fine")]
+        self.write(os.path.join("bad", name), text)
+        result = self.succeeds("report", *runs, "-o", self.path("x.html"))
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        self.assertTrue(result.stderr.startswith("warning: "), result.stderr)
+        self.assertIn(name, result.stderr)
+        data = re.search(r'id="data">(.*?)</script>', self.page(self.path("x.html")), re.S).group(1)
+        shown = json.loads(data)["runs"]
+        self.assertEqual([run["label"] for run in shown], runs)
+        self.assertEqual([len(run["notices"]) for run in shown], [0, 1, 0])
+        self.assertEqual([run["epochs_done"] for run in shown][::2], [2, 2])
+        return shown[1]
+
+    def test_damaged_metrics(self):
+        self.assertEqual(self.damaged("metrics.jsonl", "\x01\n" * 3)["epochs_done"], 0)
+
+    def test_damaged_attention(self):
+        run = self.damaged("attention.jsonl", '{"epoch": 1}\n')
+        self.assertEqual((run["epochs_done"], run["attention"]), (2, None))
+
+    def test_damaged_config(self):
+        run = self.damaged("config.toml", "epochs = = 3\n")
+        self.assertEqual((run["epochs_done"], run["epochs_total"], run["network"]), (2, None, "resnet20"))
+
+    def test_damaged_network(self):
+        run = self.damaged("network.txt", "nonsense")
+        self.assertEqual((run["epochs_done"], run["epochs_total"], run["network"]), (2, 40, None))
+
+    def test_what_is_no_run_does_not_stop_the_others(self):
+        run = make_run(self.path("run"), epochs=1)
+        os.makedirs(self.path("empty"))
+        result = self.succeeds("report", run, self.path("empty"), "-o", self.path("x.html"))
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        self.assertIn("expected a run directory", result.stderr)
+        self.assertTrue(os.path.exists(self.path("x.html")))
 
     def test_output_that_cannot_be_written_is_a_failure(self):
         run = make_run(self.path("run"), epochs=1)
@@ -238,6 +278,23 @@ class Page(CommandTest):
             self.open(make_run(self.path(f"short{epochs}"), epochs=epochs))
         self.assertEqual(self.count("#curves .chart svg"), 4)
         self.assertIn("Needs two records", self.texts("#agreement .note")[0])
+
+    def test_damaged_runs_are_shown_as_far_as_they_go(self):
+        runs = [make_run(self.path(name), epochs=3) for name in ("a", "b", "c")]
+        self.write("a/config.toml", "epochs = = 3\n")
+        self.write("b/network.txt", "nonsense\n")
+        self.write("c/attention.jsonl", "nonsense\n")
+        for shown in (runs, runs[:1], runs[1:2], runs[2:]):
+            self.open(*shown)
+            self.assertEqual(self.count("#summary tbody tr"), len(shown))
+            self.assertEqual(self.texts("#summary .note")[-1].startswith("Not shown of "), True)
+            self.assertEqual(self.count("#curves .chart svg"), 4)
+        self.open(*runs)
+        rows = self.texts("#summary tbody tr")
+        self.assertIn("3 / –", rows[0])
+        self.assertIn("–", rows[1])
+        self.choose("#layers-run", "1")
+        self.assertIn("0 of 0 nodes", self.texts("#layers .controls")[0])
 
     def test_hostile_names_are_shown_as_they_are(self):
         run = make_run(self.path("run"), epochs=2)

@@ -62,6 +62,7 @@ class Run(Tap):
         tap, image = self.tap(), png(self.path("a.png"), (200, 20, 60))
         plain = json.loads(self.succeeds("run", tap, image, "--json", "--target", "plain").stdout)
         best = json.loads(self.succeeds("run", tap, image, "--json").stdout)
+        self.assertEqual((len(plain["top"]), len(best["top"])), (5, 5))
         for a, b in zip(plain["top"], best["top"]):
             self.assertEqual(a["index"], b["index"])
             self.assertAlmostEqual(a["probability"], b["probability"], places=4)

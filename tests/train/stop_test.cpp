@@ -1,4 +1,5 @@
 // A training that is told to stop while it waits for data that do not come.
+#include "onetap/graph/sal.h"
 #include "onetap/train/sensitivity.h"
 #include "tests/graph/small_nets.h"
 #include "tests/support/blocked_dataset.h"
@@ -160,7 +161,7 @@ TEST(StopTwice, LeavesTheCheckpointAsItIs) {
 TEST(StopSensitivity, EndsTheWait) {
   const Source hangs(-1, 12);
   torch::manual_seed(1);
-  nn::GraphModule module(testing::small_resnet(Method::Kind::kSal));
+  nn::GraphModule module(testing::small_resnet(sal_method()));
   SensitivityOptions options;
   options.stream.view.size = 32;
   options.stream.batch_size = 5;

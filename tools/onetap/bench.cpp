@@ -277,10 +277,10 @@ void print_tables(const BenchArguments& options, const std::vector<Bench>& bench
                            benches.front().entries.front().detail, peak);
   for (const Bench& bench : benches) {
     const Ours& ours = *bench.entries.front().ours;
-    std::cout << fmt::format("{}: {} MACs an image, {} of weights, {} of activations and scratch\n", bench.network,
-                             with_thousands(static_cast<double>(ours.model().macs())),
-                             bytes_text(static_cast<double>(ours.model().weight_bytes())),
-                             bytes_text(static_cast<double>(bench.entries.front().ours->session().memory_bytes())));
+    console().print(fmt::format("{}: {} MACs an image, {} of weights, {} of activations and scratch", bench.network,
+                                with_thousands(static_cast<double>(ours.model().macs())),
+                                bytes_text(static_cast<double>(ours.model().weight_bytes())),
+                                bytes_text(static_cast<double>(bench.entries.front().ours->session().memory_bytes()))));
   }
   std::cout << fmt::format("process at its largest: {}\n", bytes_text(static_cast<double>(peak_resident_bytes())));
   if (!options.layers) return;

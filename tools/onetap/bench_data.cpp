@@ -5,6 +5,7 @@
 #include "onetap/data/read_view.h"
 #include "onetap/data/source.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/opened_data.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
 
@@ -96,6 +97,7 @@ class Runner {
 
 int run_bench_data(const DataBench& bench) {
   const DataSource source = open_data(bench.data);
+  warn_of_skipped(source);
   View view;
   view.size = bench.image_size;
   view.normalisation = source.normalisation;
@@ -137,7 +139,8 @@ int run_bench_data(const DataBench& bench) {
     std::cout << json_text(Json{{"data", bench.data}, {"image_size", bench.image_size}, {"by_workers", list}}, 2)
               << '\n';
   } else {
-    std::cout << fmt::format("{}: random resized crops of {}x{}\n\n", bench.data, view.size, view.size) << table.text();
+    console().print(fmt::format("{}: random resized crops of {}x{}", bench.data, view.size, view.size));
+    std::cout << '\n' << table.text();
   }
   return 0;
 }

@@ -1,10 +1,13 @@
 #include "tools/onetap/console.h"
 
+#include "onetap/base/utf8.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -26,6 +29,18 @@ size_t terminal_columns() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+// Another process may colour its lines: ESC [ numbers m.
+std::string without_colours(std::string_view text) {
+  std::string plain;
+  while (!text.empty()) {
+    const size_t end = text.substr(0, 2) == "\033[" ? text.find_first_not_of("0123456789;", 2) : std::string_view::npos;
+    const bool is_colour = end != std::string_view::npos && text[end] == 'm';
+    if (!is_colour) plain += text[0];
+    text.remove_prefix(is_colour ? end + 1 : 1);
+  }
+  return plain;
+}
+
 }  // namespace
 
 Console& console() {
@@ -43,11 +58,16 @@ void Console::configure(Colour colour, int verbosity) {
 
 void Console::line(std::string_view mark, std::string_view colour, std::string_view text) {
   clear_progress();
+  const std::string shown = printable(text);
   if (colour_ && !mark.empty()) {
-    fmt::print(stderr, "\033[{}m{}\033[0m{}\n", colour, mark, text);
+    fmt::print(stderr, "\033[{}m{}\033[0m{}\n", colour, mark, shown);
   } else {
-    fmt::print(stderr, "{}{}\n", mark, text);
+    fmt::print(stderr, "{}{}\n", mark, shown);
   }
+}
+
+void Console::print(std::string_view text) {
+  std::cout << printable(text) << '\n';
 }
 
 void Console::note(std::string_view text) {
@@ -64,7 +84,7 @@ void Console::error(std::string_view text) {
 }
 
 void Console::relay(std::string_view text) {
-  fmt::print(stderr, "{}{}\n", progress_ ? "\r\033[K" : "", text);
+  fmt::print(stderr, "{}{}\n", progress_ ? "\r\033[K" : "", printable(without_colours(text)));
 }
 
 void Console::progress(std::string_view text) {
@@ -73,8 +93,8 @@ void Console::progress(std::string_view text) {
   if (progress_shown_ && now - last_progress_ < std::chrono::milliseconds(100)) return;
   last_progress_ = now;
   progress_shown_ = true;
-  // Our progress texts are ASCII, so characters are columns.
-  fmt::print(stderr, "\r{}\033[K", text.substr(0, terminal_columns() - 1));
+  // Names apart, our progress texts are ASCII, so characters are columns.
+  fmt::print(stderr, "\r{}\033[K", encode_utf8(decode_utf8(printable(text)).substr(0, terminal_columns() - 1)));
   std::fflush(stderr);
 }
 

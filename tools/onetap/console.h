@@ -1,4 +1,5 @@
-// What a person sees: messages and the progress line on stderr, data on stdout.
+// What a person sees: messages and the progress line on stderr, data on stdout. Names in them may come from anywhere
+// (files, folders, classes): here they lose what a terminal would obey, see printable() in onetap/base/utf8.h.
 #pragma once
 
 #include <chrono>
@@ -16,6 +17,9 @@ class Console {
   bool is_quiet() const { return verbosity_ < 0; }
   bool is_verbose() const { return verbosity_ > 0; }
   bool shows_progress() const { return progress_; }
+
+  // One line of text on stdout. What programs read instead (JSON, CSV) has its own way with names.
+  void print(std::string_view text);
 
   // One line on stderr; `note` is silent with -q, `detail` speaks with -v only.
   void note(std::string_view text);

@@ -4,6 +4,7 @@
 #include "onetap/base/text.h"
 #include "onetap/data/source.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/opened_data.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
 
@@ -47,7 +48,7 @@ int run_fetch(const FetchArguments& arguments) {
   };
   const auto folder = fetch_dataset(options, events);
   console().clear_progress();
-  std::cout << folder.string() << '\n';
+  console().print(folder.string());
   return 0;
 }
 
@@ -90,12 +91,14 @@ SplitReport check_split(const std::string& name, const Dataset& data, size_t cla
 
 int run_check(const std::string& spec, bool json) {
   const DataSource source = open_data(spec);
+  warn_of_skipped(source);
   const SplitReport splits[] = {check_split("train", *source.train, source.classes.size()),
                                 check_split("test", *source.test, source.classes.size())};
   size_t bad = 0;
   for (const SplitReport& split : splits) bad += split.problems.size();
   if (json) {
     nlohmann::ordered_json object = {{"data", spec}, {"classes", source.classes}, {"ok", bad == 0}};
+    object["skipped"] = source.skipped;
     for (const SplitReport& split : splits) {
       object["splits"][split.name] = {{"images", split.images},
                                       {"smallest_class", split.smallest_class},

@@ -7,10 +7,10 @@
 #include "onetap/emit/onnx.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/tap/tap_file.h"
+#include "tools/onetap/console.h"
 #include "tools/onetap/verbs.h"
 
 #include <deque>
-#include <iostream>
 #include <memory>
 
 namespace onetap::tool {
@@ -45,7 +45,7 @@ int run_export(const ExportArguments& options) {
   } else {
     export_run(options);
   }
-  std::cout << options.out << '\n';
+  console().print(options.out);
   return 0;
 }
 

@@ -103,12 +103,12 @@ void print_freeze_table(const fs::path& out, const std::vector<Stage>& stages, c
                first ? "" : fmt::format("{:.3g} of {:.3g}", stage.from_before.largest, stage.from_before.scale)});
   }
   const auto bytes = [](uint64_t count) { return with_thousands(static_cast<double>(count)); };
-  std::cout << table.text()
-            << fmt::format("\ncheckpoint {} bytes, dense network {} bytes, {} {} bytes", bytes(sizes.checkpoint),
-                           bytes(sizes.dense), out.string(), bytes(sizes.file));
+  std::cout << table.text() << '\n';
   // A toy's header outweighs its weights.
   const double ratio = static_cast<double>(sizes.dense) / static_cast<double>(sizes.file);
-  std::cout << (ratio > 1 ? fmt::format(" ({:.1f}x smaller than dense)\n", ratio) : "\n");
+  console().print(fmt::format("checkpoint {} bytes, dense network {} bytes, {} {} bytes{}", bytes(sizes.checkpoint),
+                              bytes(sizes.dense), out.string(), bytes(sizes.file),
+                              ratio > 1 ? fmt::format(" ({:.1f}x smaller than dense)", ratio) : ""));
 }
 
 Sizes measure(const OpenRun& run, const fs::path& out) {

@@ -8,6 +8,7 @@
 #include "onetap/graph/method.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/tap/tap_file.h"
+#include "tools/onetap/console.h"
 #include "tools/onetap/verbs.h"
 
 #include <fmt/format.h>
@@ -150,8 +151,10 @@ int run_heatmap(const HeatmapArguments& arguments) {
   if (!arguments.output.empty()) write_file_atomic(arguments.output, render(format, layers, options));
   if (arguments.json) {
     print_heatmap_json(arguments, input, layers);
+  } else if (arguments.output.empty()) {
+    std::cout << heatmap_csv(layers);
   } else {
-    std::cout << (arguments.output.empty() ? heatmap_csv(layers) : arguments.output + '\n');
+    console().print(arguments.output);
   }
   return 0;
 }

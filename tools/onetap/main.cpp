@@ -1,10 +1,13 @@
 // onetap VERB [options] [args]
 #include "onetap/base/error.h"
+#include "onetap/base/file.h"
 #include "onetap/base/version.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/verbs.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <map>
 #include <new>
@@ -38,6 +41,14 @@ int usage_error(const CLI::App& app, const CLI::ParseError& problem) {
     path.insert(0, up->get_name() + " ");
   console().error(std::string(problem.what()) + " ('" + path + " --help' explains)");
   return kUsageExit;
+}
+
+// ": No space left on device". What failed may lie some calls back: a number that no write leaves says nothing.
+std::string write_reason(int number) {
+  for (const int known : {EFBIG, ENOSPC, EDQUOT, EIO, EPIPE}) {
+    if (number == known) return std::string(": ") + std::strerror(number);
+  }
+  return "";
 }
 
 int run(int argc, char** argv) {
@@ -88,7 +99,7 @@ int run(int argc, char** argv) {
   const int code = action();
   // A full disk or a closed pipe behind stdout must not pass for success.
   if (std::fflush(stdout) != 0 || !std::cout.flush()) {
-    console().error("cannot write to standard output");
+    console().error("cannot write to standard output" + write_reason(errno));
     return 1;
   }
   return code;
@@ -99,6 +110,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using onetap::tool::console;
+  onetap::report_large_files_as_errors();
   try {
     return onetap::tool::run(argc, argv);
   } catch (const onetap::Error& problem) {

@@ -9,6 +9,9 @@
 
 namespace onetap::tool {
 
+// One line on stderr about what an image folder holds beside files, if there is any.
+void warn_of_skipped(const DataSource& source);
+
 class OpenedData {
  public:
   std::shared_ptr<const DataSource> open(const std::string& spec);

@@ -107,6 +107,7 @@ struct Launch {
     if (put(in, STDIN_FILENO) && put(out, STDOUT_FILENO) && put(err, STDERR_FILENO)) {
       // Its group is in the background of the terminal, which may be set to stop those who write.
       std::signal(SIGTTOU, SIG_IGN);
+      std::signal(SIGXFSZ, SIG_DFL);  // what we ignore is our own affair
       ::sigprocmask(SIG_SETMASK, mask, nullptr);
       ::execvpe(program, arguments, environment);
     }

@@ -3,6 +3,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
+#include "onetap/data/image_codec.h"
 #include "onetap/data/read_view.h"
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
@@ -31,13 +32,6 @@ struct RunArguments {
   int64_t threads = 0;
   bool json = false;
 };
-
-bool is_image_name(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
-}
 
 // Files as they were given; a folder stands for the images in it and below, in the order of their names.
 std::vector<std::string> list_images(const std::vector<std::string>& given) {
@@ -114,7 +108,7 @@ void print_answer(const RunArguments& arguments, const std::string& name, const 
   if (!answer.error.empty()) return;
   std::string text = name + ':';
   for (const Guess& guess : answer.guesses) text += fmt::format("  {} {}", guess.name, percent_text(guess.probability));
-  std::cout << text << '\n';
+  console().print(text);
 }
 
 int run_run(const RunArguments& arguments) {

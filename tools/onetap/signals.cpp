@@ -30,8 +30,6 @@ void install_signal_handlers(bool speak) {
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  // A full file system may raise SIGXFSZ; the failed write says more.
-  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 int signal_exit_code() {

@@ -1,8 +1,19 @@
 #include "tools/onetap/table.h"
 
+#include "onetap/base/utf8.h"
+
 #include <algorithm>
 
 namespace onetap::tool {
+
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
+  for (Column& column : columns_) column.title = printable(column.title);
+}
+
+void Table::add(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = printable(cell);
+  rows_.push_back(std::move(cells));
+}
 
 std::string Table::text() const {
   std::vector<size_t> widths;

@@ -14,9 +14,10 @@ class Table {
     Align align = Align::kLeft;
   };
 
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  explicit Table(std::vector<Column> columns);
 
-  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // What a terminal would obey is spelled out in the cells.
+  void add(std::vector<std::string> cells);
   // A line between the rows so far and those that follow.
   void rule() { rows_.emplace_back(); }
   std::string text() const;

@@ -13,6 +13,7 @@
 #include "onetap/train/resolve.h"
 #include "onetap/train/trainer.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/opened_data.h"
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/signals.h"
 #include "tools/onetap/verbs.h"
@@ -102,6 +103,7 @@ TrainEvents console_events(bool has_soft) {
 }
 
 void describe(const Recipe& recipe, const DataSource& source, const Graph& graph) {
+  warn_of_skipped(source);
   const NetworkCount dense = count_network(graph, CountRules::kPlain);
   const NetworkCount kept = count_network(graph, CountRules::kPaper);
   console().note(fmt::format("{}: {} training and {} test images, {} classes", source.spec, source.train->size(),
@@ -122,10 +124,10 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
     }
     std::cout << json_text(object) << '\n';
   } else if (has_soft) {
-    std::cout << fmt::format("{}: soft {}, hard {}\n", files.root.string(), percent_text(last->acc_soft),
-                             percent_text(last->acc_hard.value_or(0)));
+    console().print(fmt::format("{}: soft {}, hard {}", files.root.string(), percent_text(last->acc_soft),
+                                percent_text(last->acc_hard.value_or(0))));
   } else {
-    std::cout << fmt::format("{}: {}\n", files.root.string(), percent_text(last->acc_soft));
+    console().print(fmt::format("{}: {}", files.root.string(), percent_text(last->acc_soft)));
   }
 }
 

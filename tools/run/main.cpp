@@ -4,11 +4,14 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/text.h"
+#include "onetap/base/utf8.h"
 #include "onetap/base/version.h"
 #include "onetap/data/read_view.h"
 #include "tools/onetap/classify.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 namespace onetap::tool {
@@ -94,7 +97,7 @@ std::string read_input() {
 }
 
 void report(const char* problem) {
-  std::fprintf(stderr, "onetap-run: %s\n", problem);
+  std::fprintf(stderr, "onetap-run: %s\n", printable(problem).c_str());
 }
 
 int run(const Arguments& arguments) {
@@ -114,9 +117,9 @@ int run(const Arguments& arguments) {
       continue;
     }
     session.run(pixels.data(), 1, outputs.data());
-    std::printf("%s:", name.c_str());
+    std::printf("%s:", printable(name).c_str());
     for (const Guess& guess : best_guesses(*model, outputs, static_cast<size_t>(arguments.top))) {
-      std::printf("  %s %.2f %%", guess.name.c_str(), 100 * guess.probability);
+      std::printf("  %s %.2f %%", printable(guess.name).c_str(), 100 * guess.probability);
     }
     std::printf("\n");
   }
@@ -127,7 +130,7 @@ int run_or_answer(const std::vector<std::string>& words) {
   const Arguments arguments = parse_arguments(words);
   const int code = arguments.answer != nullptr ? (std::fputs(arguments.answer, stdout), 0) : run(arguments);
   // A full disk or a closed pipe must not pass for success.
-  if (std::fflush(stdout) != 0) fail("[run] cannot write to standard output");
+  if (std::fflush(stdout) != 0) fail("[run] cannot write to standard output: {}", std::strerror(errno));
   return code;
 }
 
@@ -136,6 +139,7 @@ int run_or_answer(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   using onetap::tool::report;
+  onetap::report_large_files_as_errors();
   try {
     return onetap::tool::run_or_answer({argv + 1, argv + argc});
   } catch (const onetap::Error& problem) {

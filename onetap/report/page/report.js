@@ -2,6 +2,9 @@
 
 // --- summary ---
 
+// Of a run whose files are damaged.
+const UNKNOWN = "–";
+
 function summarySection(runs) {
   const heads = [
     ["Run"], ["Network", "width"], ["Method", "settings"], ["Epochs", "done / total"], ["Soft", "final test"],
@@ -11,9 +14,9 @@ function summarySection(runs) {
   const row = (run, i) =>
       [element("td", {title: run.label}, swatch(runStyle(i)), run.name),
        element(
-           "td", {}, run.network,
+           "td", {}, run.network ?? UNKNOWN,
            run.width === null ? null : element("span", {class: "unit faint"}, String(run.width))),
-       methodCell(run.method), numberCell(`${run.epochs_done} / ${run.epochs_total}`),
+       methodCell(run.method), numberCell(`${run.epochs_done} / ${run.epochs_total ?? UNKNOWN}`),
        numberCell(percent(run.final_soft)), numberCell(percent(run.final_hard)),
        numberCell(percent(run.best_hard), run.best_epoch === null ? "" : `epoch ${run.best_epoch}`),
        numberCell(thousands(run.params)), numberCell(thousands(run.macs)), numberCell(thousands(run.activations)),
@@ -29,17 +32,19 @@ function summarySection(runs) {
                       "th", {scope: "col", class: i > 2 ? "number" : null}, text,
                       unit ? element("span", {class: "unit"}, unit) : null)))),
       element("tbody", {}, ...runs.map((run, i) => element("tr", {}, ...row(run, i)))));
-  const waiting = runs.filter((run) => run.epochs_done < run.epochs_total);
+  const waiting = runs.filter((run) => run.epochs_total !== null && run.epochs_done < run.epochs_total);
+  const damage = runs.flatMap((run) => run.notices.map((text) => note(`Not shown of ${run.name}: ${text}`)));
   return [
     scrollBox("Summary of the runs", "scroll", table),
     waiting.length > 0 ? note(`Not finished when this page was made: ${waiting.map((run) => run.name).join(", ")}.`) :
-                         null
+                         null,
+    ...damage
   ];
 }
 
 // "sal taps=1 share=1" on two lines: the table is wide enough as it is.
 function methodCell(method) {
-  const [name, ...settings] = method.split(" ");
+  const [name, ...settings] = (method ?? UNKNOWN).split(" ");
   return element(
       "td", {}, name, settings.length > 0 ? element("span", {class: "unit faint"}, settings.join(" ")) : null);
 }

@@ -324,13 +324,15 @@ function memorySection(runs, paper) {
                                .sort((a, b) => a.x - b.x)
                  }));
   const ours =
-      runs.map((run) => ({
+      runs.filter((run) => isNumber(run.memory))
+          .map((run) => ({
                  name: run.name,
                  named: true,
                  style: {colour: "ink", marker: "star", line: false},
                  points: [{x: run.memory, y: isNumber(run.final_hard) ? 100 * run.final_hard : null, name: run.name}]
                }));
-  const elsewhere = runs.filter((run) => !run.data.startsWith("cifar10:") && run.data !== "cifar10");
+  const elsewhere = runs.filter(
+      (run) => run.data !== null && !run.data.startsWith("cifar10:") && run.data !== "cifar10");
   return [
     chartPanel({
       title: "Accuracy against memory",
