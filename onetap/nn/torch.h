@@ -29,15 +29,10 @@ inline void set_gpu_arithmetic(bool tf32) {
   at::globalContext().setBenchmarkLimitCuDNN(0);
 }
 
-// On a CPU 1.13 writes outside of its memory in a 1x1 convolution that has a stride and fewer than 16 inputs, if
-// channels lie last: true for an input and weights that must not come so.
+// On a CPU LibTorch (1.13 as well as 2.11) reads and writes outside of its memory in a 1x1 convolution that has a
+// stride and fewer than 16 inputs, if channels lie last: true for an input and weights that must not come so.
 inline bool needs_channels_first(const torch::Tensor& x, const torch::Tensor& weight, bool strided) {
-#if ONETAP_TORCH_AT_LEAST(2, 0)
-  static_cast<void>(x), static_cast<void>(weight), static_cast<void>(strided);
-  return false;
-#else
   return strided && !x.is_cuda() && weight.dim() == 4 && weight.size(2) * weight.size(3) == 1 && weight.size(1) < 16;
-#endif
 }
 
 // averages[i] += rate * (values[i] - averages[i]), in few launches where LibTorch can.
