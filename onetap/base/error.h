@@ -15,7 +15,7 @@ enum class ErrorKind {
 };
 
 // Messages read "[room] expected X, got Y (where)", on one line: names in them may come from anywhere, so what a
-// terminal would obey is spelled out (see printable() in utf8.h).
+// terminal would obey is spelled out and what is endless is cut (see printable() in utf8.h).
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message);

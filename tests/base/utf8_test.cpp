@@ -67,6 +67,14 @@ TEST(Printable, TwiceIsOnce) {
   for (const char c : printable(all)) EXPECT_TRUE(c >= 0x20 && c < 0x7f) << static_cast<int>(c);
 }
 
+TEST(Error, EndlessNamesAreCut) {
+  const Error error(ErrorKind::kData, "[tap] got '" + std::string(10'000'000, 'x') + "' (a.tap)");
+  const std::string text = error.what();
+  EXPECT_LT(text.size(), 5000u);
+  EXPECT_EQ(text.substr(0, 12), "[tap] got 'x");
+  EXPECT_EQ(text.substr(text.size() - 9), "' (a.tap)");
+}
+
 TEST(Error, MessagesAreOneLine) {
   const Error error(ErrorKind::kData, "[tap] got 'a\nonetap: \x1b[31mall is lost\x1b[0m'");
   EXPECT_STREQ(error.what(), "[tap] got 'a\\nonetap: \\x1b[31mall is lost\\x1b[0m'");

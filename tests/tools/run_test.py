@@ -84,6 +84,14 @@ class Run(Tap):
         self.assertEqual([line["image"] for line in lines if "error" in line], [self.path("images/002.png")])
         self.assertIn("002.png", result.stderr)
 
+    def test_what_is_no_file_is_left_out_and_named(self):
+        folder = self.folder(2)
+        os.mkfifo(self.path("images/pipe.png"))
+        os.makedirs(self.path("images/folder.png"))
+        result = self.succeeds("run", self.tap(), folder, timeout=60)
+        self.assertEqual(len(result.stdout.splitlines()), 2)
+        self.assertEqual(result.stderr, f"warning: left out {self.path('images/pipe.png')}: it is not a regular file\n")
+
     def test_refusals(self):
         tap = self.tap()
         os.makedirs(self.path("empty"))

@@ -43,7 +43,12 @@ std::vector<std::string> list_images(const std::vector<std::string>& given) {
     }
     std::vector<std::string> found;
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(name)) {
-      if (entry.is_regular_file() && is_image_name(entry.path())) found.push_back(entry.path().string());
+      if (!is_image_name(entry.path()) || entry.is_directory()) continue;
+      if (entry.is_regular_file()) {
+        found.push_back(entry.path().string());
+      } else {
+        console().warn(fmt::format("left out {}: it is not a regular file", entry.path().string()));
+      }
     }
     if (found.empty()) fail_data("[run] expected JPEG or PNG files, found none ({})", name);
     std::sort(found.begin(), found.end());
