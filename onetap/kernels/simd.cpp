@@ -75,9 +75,13 @@ HWY_INLINE HWY_ATTR V mul_add(V a, V b, V c) {
 HWY_INLINE HWY_ATTR V add(V a, V b) {
   return hn::Add(a, b);
 }
-// x86's maximum is its second operand where either is NaN, ARM's is NaN: in this order a NaN comes through on both.
+// A NaN comes through. x86's maximum is its second operand where either is NaN; Highway's on ARM is the number.
 HWY_INLINE HWY_ATTR V at_least(V floor, V v) {
+#if HWY_ARCH_X86
   return hn::Max(floor, v);
+#else
+  return hn::IfThenElse(hn::Lt(v, floor), floor, v);
+#endif
 }
 HWY_INLINE HWY_ATTR V bit_and(V a, V b) {
   return hn::And(a, b);
