@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kDefaultLimit = int64_t{1} << 30;
 
-// In whole numbers: formatting floating-point ones would add 40 kB to a static program.
+// In whole numbers: formatting floating-point ones makes a static program larger.
 std::string size_text(int64_t bytes) {
   const char* const units[] = {"bytes", "KiB", "MiB", "GiB"};
   int unit = 0;

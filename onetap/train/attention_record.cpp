@@ -1,5 +1,6 @@
 #include "onetap/train/attention_record.h"
 
+#include "onetap/graph/tap_layout.h"
 #include "onetap/train/finite.h"
 
 #include <algorithm>
@@ -12,34 +13,37 @@ std::vector<double> to_doubles(const torch::Tensor& values) {
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
 
-// Counts per value 0..bins-1 of whole numbers.
-std::vector<int64_t> counts(const torch::Tensor& indices, int64_t bins) {
-  const auto each = torch::bincount(indices.flatten().to(torch::kCPU, torch::kInt64), {}, bins);
-  return {each.data_ptr<int64_t>(), each.data_ptr<int64_t>() + bins};
-}
-
 // Share of the taps of `now` that are among those of the same slice in `then`.
 double agreement(const torch::Tensor& now, const torch::Tensor& then) {
   const auto found = now.unsqueeze(-1).eq(then.unsqueeze(-2)).any(-1);
   return found.to(torch::kFloat64).mean().item<double>();
 }
 
-LayerAttention describe(const std::string& name, const Node& node, const torch::Tensor& p,
+// How many slices each set stands for, in the order of `p`'s rows.
+torch::Tensor slices_of_sets(const TapLayout& layout) {
+  auto slices = torch::empty({layout.sets()}, torch::kFloat64);
+  for (int64_t set = 0; set < layout.sets(); ++set) {
+    slices.data_ptr<double>()[set] = static_cast<double>(layout.slices_of(set));
+  }
+  return slices;
+}
+
+LayerAttention describe(const std::string& name, const Node& node, const TapLayout& layout, const torch::Tensor& given,
                         const torch::Tensor& positions) {
+  // Finite logits may still be too large to be divided by a low temperature.
+  if (!all_finite({{name, given}})) throw NotFinite("[train] the attention of '" + name + "' became nan or inf");
+  const auto p = given.to(torch::kCPU, torch::kFloat64).reshape({layout.sets(), layout.positions});
+  const auto share = slices_of_sets(layout) / static_cast<double>(layout.slices());
   LayerAttention line;
   line.name = name;
   line.kernel_h = node.kernel.h;
   line.kernel_w = node.kernel.w;
-  // Finite logits may still be too large to be divided by a low temperature.
-  if (!all_finite({{name, p}})) throw NotFinite("[train] the attention of '" + name + "' became nan or inf");
-  line.mean_p = to_doubles(p.to(torch::kFloat64).mean(at::IntArrayRef{0, 1}));
-  line.kept = counts(positions, line.positions());
+  line.mean_p = to_doubles(share.unsqueeze(0).mm(p));
+  const auto codes = positions.to(torch::kInt16).contiguous();
+  line.kept = count_slices(layout, {codes.data_ptr<int16_t>(), codes.data_ptr<int16_t>() + codes.numel()});
   const auto bin = (p.amax(-1) * static_cast<double>(LayerAttention::kBins)).floor();
-  const auto slices = static_cast<double>(bin.numel());
-  for (const int64_t count :
-       counts(bin.clamp_max(static_cast<double>(LayerAttention::kBins - 1)), LayerAttention::kBins)) {
-    line.max_p.push_back(static_cast<double>(count) / slices);
-  }
+  const auto last = static_cast<double>(LayerAttention::kBins - 1);
+  line.max_p = to_doubles(torch::bincount(bin.clamp_max(last).to(torch::kInt64), share, LayerAttention::kBins));
   return line;
 }
 
@@ -52,8 +56,9 @@ AttentionLine AttentionRecord::take(const nn::GraphModule& module) {
   for (const auto& [name, layer] : module->trained_layers()) {
     const auto choice = layer->describe();
     if (!choice) continue;
+    const Node& node = module->graph().node(name);
     const auto positions = choice->positions.to(torch::kCPU, torch::kInt16);
-    line.layers.push_back(describe(name, module->graph().node(name), choice->p, positions));
+    line.layers.push_back(describe(name, node, tap_layout(module->graph(), node), choice->p, positions));
     const std::string& wanted = name;
     const auto before =
         std::find_if(last_.begin(), last_.end(), [&](const auto& entry) { return entry.first == wanted; });
