@@ -165,7 +165,8 @@ class Ranks(CommandTest):
         result = onetap("launch", "-n", 2, "--", "train", *SMALL, *TWO_STEPS, "--lr", "1e5", "--epochs", "20", "--out",
                         run)
         self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertRegex(result.stderr, r"(?m)^onetap: \[train\] the loss became .* at step")
+        for rank in ("", r"\[rank 1\] "):
+            self.assertRegex(result.stderr, rf"(?m)^{rank}onetap: \[(train|eval)\] the .*loss became .* at step")
 
 
 if __name__ == "__main__":
