@@ -37,7 +37,7 @@ struct Source {
   DataSource source;
 };
 
-Recipe small_recipe(const char* engine) {
+Recipe small_recipe(EngineChoice engine) {
   Recipe recipe;
   recipe.arch = "resnet8";
   recipe.width = 4;
@@ -58,7 +58,7 @@ struct Result {
 };
 
 // Trains, and asks to stop as soon as a worker hangs in `blocked` (if any).
-Result train_on(const std::filesystem::path& root, const char* engine, const DataSource& source,
+Result train_on(const std::filesystem::path& root, EngineChoice engine, const DataSource& source,
                 const BlockedDataset* blocked) {
   const Recipe recipe = resolve_recipe(small_recipe(engine), source);
   const Graph graph = recipe_network(recipe, 10, 32);
@@ -85,7 +85,7 @@ RunState last_state(const std::filesystem::path& root) {
   return CheckpointFolder(RunFiles(root).checkpoints()).find("last").state;
 }
 
-class Stop : public ::testing::TestWithParam<const char*> {};
+class Stop : public ::testing::TestWithParam<EngineChoice> {};
 
 // The first image of a batch, in the order of the epoch's shuffle.
 int64_t image_of_batch(int64_t batch, uint32_t epoch = 0) {
@@ -124,8 +124,8 @@ TEST_P(Stop, WinsOverATestImageThatHangs) {
   EXPECT_FALSE(last_state(dir / "run").epoch_logged);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, Stop, ::testing::Values("plain", "fused"),
-                         [](const auto& tested) { return std::string(tested.param); });
+INSTANTIATE_TEST_SUITE_P(Engines, Stop, ::testing::Values(EngineChoice::kPlain, EngineChoice::kFused),
+                         [](const auto& tested) { return std::string(choice_word(tested.param)); });
 
 // Before the first step of the second epoch: the first one is not tested and logged again.
 TEST_P(Stop, BetweenTwoEpochsIsTheEndOfTheFirst) {
@@ -151,7 +151,7 @@ TEST(StopTwice, LeavesTheCheckpointAsItIs) {
   const auto checkpoint = dir.path() / "run" / "checkpoints" / "step-000000003-open" / "state.json";
   std::filesystem::file_time_type written;
   for (const bool first : {true, false}) {
-    EXPECT_EQ(train_on(dir / "run", "plain", hangs.source, hangs.train.get()).outcome, TrainOutcome::kInterrupted);
+    EXPECT_EQ(train_on(dir / "run", EngineChoice::kPlain, hangs.source, hangs.train.get()).outcome, TrainOutcome::kInterrupted);
     ASSERT_TRUE(std::filesystem::exists(checkpoint));
     if (first) written = std::filesystem::last_write_time(checkpoint);
   }
