@@ -35,8 +35,8 @@ void compute_conv(const NodeRun& run) {
 }
 
 void compute_linear(const NodeRun& run) {
-  reference::linear(run.count(), run.node.out, run.floats(run.tensors().weight),
-                    run.floats(run.tensors().bias), run.x().data(), run.y.data());
+  reference::linear(run.count(), run.node.out, run.floats(run.tensors().weight), run.floats(run.tensors().bias),
+                    run.x().data(), run.y.data());
 }
 
 void compute_affine(const NodeRun& run) {

@@ -151,7 +151,8 @@ TEST(StopTwice, LeavesTheCheckpointAsItIs) {
   const auto checkpoint = dir.path() / "run" / "checkpoints" / "step-000000003-open" / "state.json";
   std::filesystem::file_time_type written;
   for (const bool first : {true, false}) {
-    EXPECT_EQ(train_on(dir / "run", EngineChoice::kPlain, hangs.source, hangs.train.get()).outcome, TrainOutcome::kInterrupted);
+    EXPECT_EQ(train_on(dir / "run", EngineChoice::kPlain, hangs.source, hangs.train.get()).outcome,
+              TrainOutcome::kInterrupted);
     ASSERT_TRUE(std::filesystem::exists(checkpoint));
     if (first) written = std::filesystem::last_write_time(checkpoint);
   }
