@@ -30,7 +30,6 @@ torch::Tensor slices_of_sets(const TapLayout& layout) {
 
 LayerAttention describe(const std::string& name, const Node& node, const TapLayout& layout, const torch::Tensor& given,
                         const torch::Tensor& positions) {
-  // Finite logits may still be too large to be divided by a low temperature.
   if (!all_finite({{name, given}})) throw NotFinite("[train] the attention of '" + name + "' became nan or inf");
   const auto p = given.to(torch::kCPU, torch::kFloat64).reshape({layout.sets(), layout.positions});
   const auto share = slices_of_sets(layout) / static_cast<double>(layout.slices());

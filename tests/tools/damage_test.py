@@ -135,8 +135,11 @@ class Damage(CommandTest):
         for size in (0, 5, 200, 500):
             with open(os.path.join(run, "config.toml"), "wb") as file:
                 file.write(text[:size])
-            for arguments in (["eval", run], ["report", run], ["freeze", run], ["train", "--out", run, "--resume"]):
+            for arguments in (["eval", run], ["freeze", run], ["train", "--out", run, "--resume"]):
                 self.refused(4, "config.toml", *arguments)
+            # The page shows the rest of the run.
+            shown = self.succeeds("report", run, "-o", self.path("page.html"))
+            self.assertIn("config.toml", shown.stderr)
 
     def test_keys_of_200000_parts(self):
         deep = self.write("deep.toml", ".".join(["a"] * 200000) + " = 1\n")

@@ -265,7 +265,7 @@ TEST(AttentionRecord, RefusesWhatIsNoAttention) {
   module->set_temperature(0.02);
   AttentionRecord().take(module);
   const torch::NoGradGuard no_grad;
-  module->named_parameters()["layer1.0.conv1.attention"].fill_(1e38);  // finite, but not by 0.02
+  module->named_parameters()["layer1.0.conv1.attention"][0][0][0] = std::numeric_limits<float>::infinity();
   expect_error(ErrorKind::kFailure, "'layer1.0.conv1'", [&] { AttentionRecord().take(module); });
 }
 
