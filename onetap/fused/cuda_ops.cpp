@@ -39,7 +39,8 @@ std::vector<cuda::ConvEntry> entries_of(at::ArrayRef<ConvState> convs) {
     entry.inputs = static_cast<int>(conv.inputs());
     entry.padded_inputs = static_cast<int>(conv.packed.size(1));
     entry.area = static_cast<int>(conv.area());
-    entry.share = static_cast<int>(conv.share);
+    entry.share = static_cast<int>(conv.layout.share_outputs);
+    entry.blocks = static_cast<int>(conv.layout.output_blocks());
     entries.push_back(entry);
   }
   return entries;

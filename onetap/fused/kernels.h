@@ -97,7 +97,8 @@ struct ConvEntry {
   float* attention_momentum = nullptr;
   void* packed = nullptr;
   const void* grad = nullptr;
-  int outputs = 0, inputs = 0, padded_inputs = 0, area = 0, share = 1;
+  int outputs = 0, inputs = 0, padded_inputs = 0, area = 0;
+  int share = 1, blocks = 0;  // outputs that have a set in common, and how many such blocks there are
 };
 struct Update {
   float momentum = 0, weight_decay = 0;

@@ -5,6 +5,7 @@
 // network's are zero and stay zero. Parameters are the module's own, 32-bit and unpadded.
 #pragma once
 
+#include "onetap/base/tap_layout.h"
 #include "onetap/nn/torch.h"
 #include "onetap/nn/trained_conv.h"
 
@@ -26,10 +27,9 @@ struct ConvState {
   torch::Tensor packed;                   // the effective weight, padded, of the activations' type
   torch::Tensor grad;                     // of packed
 
-  // For pack_weights and update_convs: one tap's attention, [ceil(D / share), C, S]; undefined: an ordinary
-  // convolution.
+  // For pack_weights and update_convs: one tap's attention, [output blocks, C, S]; undefined: an ordinary convolution.
   torch::Tensor attention, attention_momentum;
-  int64_t share = 1;
+  TapLayout layout;
 
   std::shared_ptr<nn::TrainedConv> layer;  // null: an ordinary convolution
   std::vector<torch::Tensor> momenta;      // of the layer's parameters, in their order

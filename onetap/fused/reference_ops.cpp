@@ -20,11 +20,11 @@ torch::Tensor padded(const torch::Tensor& values, int64_t channels) {
   return torch::constant_pad_nd(values, {0, channels - values.size(0)}, 0);
 }
 
-torch::Tensor masked_weight(const torch::Tensor& weight, const torch::Tensor& attention, int64_t share,
+torch::Tensor masked_weight(const torch::Tensor& weight, const torch::Tensor& attention, const TapLayout& layout,
                             double temperature) {
   if (!attention.defined()) return weight;
   const auto soft = nn::soft_attention(attention.unsqueeze(0), temperature);
-  return weight * nn::expand_groups(soft, share, weight.size(0)).view(weight.sizes());
+  return weight * nn::expand_sets(soft, layout).view(weight.sizes());
 }
 
 void sgd(torch::Tensor parameter, torch::Tensor velocity, const torch::Tensor& grad, double rate,
@@ -40,7 +40,7 @@ class ReferenceOps : public Ops {
     const torch::NoGradGuard no_grad;
     const double temperature = values.rates[1].item<double>();
     for (const ConvState& conv : convs) {
-      conv.real_part(conv.packed).copy_(masked_weight(conv.weight, conv.attention, conv.share, temperature));
+      conv.real_part(conv.packed).copy_(masked_weight(conv.weight, conv.attention, conv.layout, temperature));
     }
   }
 
@@ -52,7 +52,7 @@ class ReferenceOps : public Ops {
       std::vector<torch::Tensor> inputs = {conv.weight.detach().requires_grad_()};
       if (conv.attention.defined()) inputs.push_back(conv.attention.detach().requires_grad_());
       const auto masked =
-          masked_weight(inputs[0], inputs.size() > 1 ? inputs[1] : torch::Tensor(), conv.share, temperature);
+          masked_weight(inputs[0], inputs.size() > 1 ? inputs[1] : torch::Tensor(), conv.layout, temperature);
       const auto grads =
           inputs.size() > 1 ? torch::autograd::grad({masked}, inputs, {grad}) : std::vector<torch::Tensor>{grad};
       const torch::NoGradGuard no_grad;

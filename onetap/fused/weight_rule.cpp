@@ -1,5 +1,7 @@
 #include "onetap/fused/weight_rule.h"
 
+#include "onetap/graph/tap_layout.h"
+
 namespace onetap::fused {
 namespace {
 
@@ -49,8 +51,9 @@ class AutogradRule : public WeightRule {
 };
 
 // Whether Ops::pack_weights and update_convs compute what the method says.
-bool has_kernels(const Method& method) {
-  return method.is_dense() || (method.name() == "sal" && method.number("taps") == 1);
+bool has_kernels(const Method& method, const TapLayout& layout) {
+  if (method.is_dense()) return true;
+  return method.name() == "sal" && layout.taps == 1 && layout.share_inputs == 1 && !layout.may_be_empty;
 }
 
 // Calls act(rule, convs) for every stretch of convolutions with one rule.
@@ -70,13 +73,13 @@ WeightRules::WeightRules(std::shared_ptr<Ops> ops)
 
 void WeightRules::choose(ConvState& conv, const Node& node, const TensorByName& tensor,
                          const TensorByName& momentum) const {
-  const bool fast = has_kernels(node.method);
+  conv.layout = tap_layout(node, conv.inputs() * node.groups);
+  const bool fast = has_kernels(node.method, conv.layout);
   conv.rule = fast ? kernels_.get() : autograd_.get();
   if (conv.layer == nullptr) return;
   if (fast) {
     conv.attention = tensor(node.name + ".attention");
     conv.attention_momentum = momentum(node.name + ".attention");
-    conv.share = node.method.number("share");
   } else {
     for (const auto& parameter : conv.layer->named_parameters()) {
       conv.momenta.push_back(momentum(node.name + "." + parameter.key()));

@@ -22,7 +22,7 @@ struct ConvTable {
 };
 
 int64_t slices_of(const ConvEntry& conv) {
-  return static_cast<int64_t>((conv.outputs + conv.share - 1) / conv.share) * conv.inputs;
+  return static_cast<int64_t>(conv.blocks) * conv.inputs;
 }
 
 // The slices of a block, and this thread's.
@@ -37,9 +37,8 @@ struct Place {
     conv = 0;
     while (static_cast<int>(blockIdx.x) >= table.first_block[conv + 1]) ++conv;
     const ConvEntry& entry = table.entries[conv];
-    const int groups = (entry.outputs + entry.share - 1) / entry.share;
     first = (static_cast<int>(blockIdx.x) - table.first_block[conv]) * kSlices;
-    count = min(kSlices, groups * entry.inputs - first);
+    count = min(kSlices, entry.blocks * entry.inputs - first);
     active = static_cast<int>(threadIdx.x) < count;
     const int mine = first + (active ? static_cast<int>(threadIdx.x) : 0);
     group = mine / entry.inputs;

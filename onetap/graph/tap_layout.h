@@ -8,5 +8,7 @@ namespace onetap {
 
 // Of a convolution that keeps taps, now or once it is frozen (Node::is_pruned).
 TapLayout tap_layout(const Graph& graph, const Node& node);
+// Of one outside of a graph, which reads so many channels.
+TapLayout tap_layout(const Node& node, int64_t in_channels);
 
 }  // namespace onetap

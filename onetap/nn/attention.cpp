@@ -67,12 +67,15 @@ torch::Tensor rounded_mask(const torch::Tensor& logits, double temperature) {
   return (soft_attention(logits, temperature) > 0.5).to(logits.scalar_type());
 }
 
-torch::Tensor expand_groups(const torch::Tensor& grouped, int64_t share, int64_t out) {
-  if (share == 1) return grouped;
+torch::Tensor expand_sets(const torch::Tensor& by_set, const TapLayout& layout) {
   // repeat_interleave() would ask the device for its number of rows.
-  std::vector<int64_t> sizes = grouped.sizes().vec();
-  sizes.insert(sizes.begin() + 1, share);
-  return grouped.unsqueeze(1).expand(sizes).flatten(0, 1).narrow(0, 0, out);
+  const auto repeat = [](const torch::Tensor& blocks, int64_t dim, int64_t share, int64_t length) {
+    if (share == 1) return blocks;
+    std::vector<int64_t> sizes = blocks.sizes().vec();
+    sizes.insert(sizes.begin() + dim + 1, share);
+    return blocks.unsqueeze(dim + 1).expand(sizes).flatten(dim, dim + 1).narrow(dim, 0, length);
+  };
+  return repeat(repeat(by_set, 1, layout.share_inputs, layout.inputs), 0, layout.share_outputs, layout.outputs);
 }
 
 }  // namespace onetap::nn

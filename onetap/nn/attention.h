@@ -4,6 +4,7 @@
 // and S = product of the kernel's extents. Masks and probabilities are [G, C, S].
 #pragma once
 
+#include "onetap/base/tap_layout.h"
 #include "onetap/nn/torch.h"
 
 namespace onetap::nn {
@@ -29,7 +30,7 @@ torch::Tensor hard_positions(const torch::Tensor& logits);
 // 1 where P > 0.5, else 0: what the authors' code does. A slice whose largest P is at most 0.5 becomes empty.
 torch::Tensor rounded_mask(const torch::Tensor& logits, double temperature);
 
-// Repeats group g for its outputs: [G, C, S] to [out, C, S]; the last group may be smaller.
-torch::Tensor expand_groups(const torch::Tensor& grouped, int64_t share, int64_t out);
+// What sets have, for every slice: [output blocks, input blocks, X] to [outputs, inputs, X].
+torch::Tensor expand_sets(const torch::Tensor& by_set, const TapLayout& layout);
 
 }  // namespace onetap::nn

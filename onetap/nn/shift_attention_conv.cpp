@@ -1,6 +1,7 @@
 #include "onetap/nn/shift_attention_conv.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/graph/tap_layout.h"
 #include "onetap/nn/attention.h"
 
 #include <cmath>
@@ -66,11 +67,11 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& w, const Shi
 }  // namespace
 
 torch::Tensor ShiftAttentionConvBase::logits() const {
-  return taps_ == 1 ? attention.unsqueeze(0) : attention;
+  return taps() == 1 ? attention.unsqueeze(0) : attention;
 }
 
-torch::Tensor ShiftAttentionConvBase::spread(const torch::Tensor& grouped) const {
-  return expand_groups(grouped, share_, weight.size(0)).view(weight.sizes());
+torch::Tensor ShiftAttentionConvBase::spread(const torch::Tensor& by_set) const {
+  return expand_sets(by_set, layout_).view(weight.sizes());
 }
 
 torch::Tensor ShiftAttentionConvBase::finished_mask(AttentionMode mode) const {
@@ -91,8 +92,7 @@ torch::Tensor ShiftAttentionConvBase::finished_weight(AttentionMode mode) const 
 
 FrozenConv ShiftAttentionConvBase::freeze() const {
   const auto positions = hard_positions(logits());
-  const auto of_outputs = expand_groups(positions, share_, weight.size(0));
-  return {weight.detach().flatten(2).gather(2, of_outputs), positions, {}};
+  return {weight.detach().flatten(2).gather(2, expand_sets(positions, layout_)), positions, {}};
 }
 
 std::optional<TapChoice> ShiftAttentionConvBase::describe() const {
@@ -106,10 +106,13 @@ void ShiftAttentionConvBase::make_parameters(int64_t out, int64_t in_per_group, 
     shape.push_back(extent);
     s *= extent;
   }
-  const int64_t shared = (out + share_ - 1) / share_;
+  layout_.outputs = out;
+  layout_.inputs = in_per_group;
+  layout_.positions = s;
+  std::vector<int64_t> logits = {layout_.output_blocks(), layout_.input_blocks(), s};
+  if (taps() > 1) logits.insert(logits.begin(), taps());
   weight = register_parameter("weight", torch::empty(shape));
-  attention = register_parameter("attention", taps_ == 1 ? torch::empty({shared, in_per_group, s})
-                                                         : torch::empty({taps_, shared, in_per_group, s}));
+  attention = register_parameter("attention", torch::empty(logits));
   draw_parameters(init);
 }
 
@@ -127,8 +130,8 @@ template <size_t D>
 ShiftAttentionConvImpl<D>::ShiftAttentionConvImpl(const ShiftAttentionConvOptions<D>& given) : options(given) {
   check(options);
   if (!options.padding()) options.padding(same_padding(options));
-  taps_ = options.taps();
-  share_ = options.share();
+  layout_.taps = options.taps();
+  layout_.share_outputs = options.share();
   make_parameters(options.out_channels(), options.in_channels() / options.groups(), options.kernel_size(),
                   options.init());
 }
@@ -141,15 +144,16 @@ torch::Tensor ShiftAttentionConvImpl<D>::forward(const torch::Tensor& x) {
 template <size_t D>
 void ShiftAttentionConvImpl<D>::pretty_print(std::ostream& stream) const {
   stream << "onetap::nn::ShiftAttentionConv" << D << "d(" << options.in_channels() << ", " << options.out_channels()
-         << ", kernel_size=" << options.kernel_size() << ", stride=" << options.stride() << ", taps=" << taps_
-         << ", share=" << share_ << ")";
+         << ", kernel_size=" << options.kernel_size() << ", stride=" << options.stride() << ", taps=" << taps()
+         << ", share=" << share() << ")";
 }
 
 std::shared_ptr<TrainedConv> make_shift_attention_conv(const Node& node, int64_t in_channels) {
   const auto both = [](const Extent2& extent) { return torch::ExpandingArray<2>({extent.h, extent.w}); };
   ShiftAttentionConvOptions<2> options(in_channels, node.out, both(node.kernel));
   options.stride(both(node.stride)).padding(both(node.padding)).dilation(both(node.dilation)).groups(node.groups);
-  options.taps(node.method.number("taps")).share(node.method.number("share")).init(tap_init(node.method));
+  const TapLayout layout = tap_layout(node, in_channels);
+  options.taps(layout.taps).share(layout.share_outputs).init(tap_init(node.method));
   return std::make_shared<ShiftAttentionConv2dImpl>(options);
 }
 

@@ -36,11 +36,12 @@ struct ShiftAttentionConvOptions {
 // What every dimension has in common. Soft is P = softmax(N / T), hard are ones at the best `taps` positions.
 class ShiftAttentionConvBase : public TrainedConv {
  public:
-  // [groups of outputs, in / groups, S]; with several taps [taps, groups of outputs, in / groups, S].
+  // [output blocks, input blocks, S]; with several taps [taps, output blocks, input blocks, S].
   torch::Tensor attention;
 
-  int64_t taps() const { return taps_; }
-  int64_t share() const { return share_; }
+  const TapLayout& layout() const { return layout_; }
+  int64_t taps() const { return layout_.taps; }
+  int64_t share() const { return layout_.share_outputs; }
 
   // Attention as [taps, G, C, S].
   torch::Tensor logits() const;
@@ -55,15 +56,15 @@ class ShiftAttentionConvBase : public TrainedConv {
   std::optional<TapChoice> describe() const override;
 
  protected:
+  // Sets the sizes of the layout, whose taps and sharing are there.
   void make_parameters(int64_t out, int64_t in_per_group, at::IntArrayRef kernel, TapInit init);
   void draw_parameters(TapInit init);
 
-  int64_t taps_ = 1;
-  int64_t share_ = 1;
+  TapLayout layout_;
 
  private:
-  // [groups of outputs, in / groups, S] for every weight.
-  torch::Tensor spread(const torch::Tensor& grouped) const;
+  // What sets have, for every weight.
+  torch::Tensor spread(const torch::Tensor& by_set) const;
   torch::Tensor finished_mask(AttentionMode mode) const;
 };
 

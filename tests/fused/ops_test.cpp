@@ -101,8 +101,11 @@ ConvState conv_state(int64_t out, int64_t in, int64_t kernel, int64_t share, int
   ConvState conv;
   conv.weight = torch::randn({out, in, kernel, kernel});
   conv.weight_momentum = torch::randn_like(conv.weight);
+  conv.layout.outputs = out;
+  conv.layout.inputs = in;
+  conv.layout.positions = kernel * kernel;
   if (share > 0) {
-    conv.share = share;
+    conv.layout.share_outputs = share;
     conv.attention = torch::rand({(out + share - 1) / share, in, kernel * kernel});
     conv.attention[0][0].fill_(0.25);  // a slice without a best position
     conv.attention_momentum = torch::randn_like(conv.attention);

@@ -187,9 +187,21 @@ TEST(Attention, ReadsATemperatureThatIsATensor) {
   EXPECT_TRUE(p.equal(soft_attention(logits, 0.5)));
 }
 
-TEST(Attention, ExpandRepeatsGroupsAndCutsTheLast) {
-  const auto grouped = torch::arange(3).view({3, 1, 1});
-  EXPECT_TRUE(expand_groups(grouped, 4, 10).flatten().equal(torch::tensor({0, 0, 0, 0, 1, 1, 1, 1, 2, 2})));
+TEST(Attention, ExpandingGivesEverySliceItsSet) {
+  TapLayout layout;
+  layout.outputs = 10;
+  layout.inputs = 7;
+  for (const auto& [share_outputs, share_inputs] : {std::pair{1, 1}, {4, 1}, {1, 3}, {4, 4}, {10, 7}}) {
+    layout.share_outputs = share_outputs;
+    layout.share_inputs = share_inputs;
+    const auto sets = torch::arange(layout.sets()).view({layout.output_blocks(), layout.input_blocks(), 1});
+    const auto expanded = expand_sets(sets, layout);
+    ASSERT_EQ(expanded.sizes(), torch::IntArrayRef({10, 7, 1}));
+    for (int64_t d = 0; d < 10; ++d) {
+      for (int64_t c = 0; c < 7; ++c)
+        EXPECT_EQ(expanded[d][c][0].item<int64_t>(), layout.set_of(d, c)) << d << ' ' << c;
+    }
+  }
 }
 
 }  // namespace
