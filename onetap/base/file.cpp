@@ -89,14 +89,20 @@ std::string read_file(const fs::path& path, uint64_t limit) {
   if (file.descriptor < 0 && errno == 0) {
     fail_data("[file] expected a file, got {} ({})", kind_name(file.info.st_mode), path.string());
   }
-  if (file.descriptor < 0) fail_data("[file] cannot open {}: {}", path.string(), reason());
+  const auto refuse = [&](const char* what) {
+    const bool is_missing = errno == ENOENT || errno == ENOTDIR;
+    const std::string text = fmt::format("[file] cannot {} {}: {}", what, path.string(), reason());
+    if (is_missing) throw Error(ErrorKind::kData, text);
+    throw UnreadableFile(text);
+  };
+  if (file.descriptor < 0) refuse("open");
   const Closer closer{file.descriptor};
   const auto size = static_cast<uint64_t>(file.info.st_size);
   if (size > limit) {
     fail_data("[file] expected at most {} bytes, got {} ({})", limit, size, path.string());
   }
   std::string text(size, '\0');
-  if (!fill(file.descriptor, text)) fail_data("[file] cannot read {}: {}", path.string(), reason());
+  if (!fill(file.descriptor, text)) refuse("read");
   return text;
 }
 

@@ -1,6 +1,8 @@
 // Files that are either there whole or not there: write aside, sync, rename.
 #pragma once
 
+#include "onetap/base/error.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -11,6 +13,12 @@ namespace onetap {
 // For the start of a program: a write beyond the limit on the size of files (ulimit -f) fails with a reason, where it
 // would otherwise end the program by SIGXFSZ.
 void report_large_files_as_errors();
+
+// A file that is there and cannot be read (permissions, a disk that fails): what it holds is not known to be bad.
+class UnreadableFile : public Error {
+ public:
+  explicit UnreadableFile(const std::string& message) : Error(ErrorKind::kData, message) {}
+};
 
 // The whole file. kData if it is missing, not a regular file, or longer than `limit` bytes. Nothing else is opened: a
 // FIFO would wait for a writer, a device may act.

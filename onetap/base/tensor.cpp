@@ -20,10 +20,9 @@ size_t byte_count(DType dtype, const std::vector<int64_t>& shape) {
 
 const std::vector<DTypeInfo>& dtype_table() {
   static const std::vector<DTypeInfo> table = {
-      {DType::kF64, "F64", 8, true},    {DType::kF32, "F32", 4, true},  {DType::kF16, "F16", 2, true},
-      {DType::kBF16, "BF16", 2, true},  {DType::kI64, "I64", 8, false}, {DType::kI32, "I32", 4, false},
-      {DType::kI16, "I16", 2, false},   {DType::kI8, "I8", 1, false},   {DType::kU8, "U8", 1, false},
-      {DType::kBool, "BOOL", 1, false},
+      {DType::kF64, "F64", 8}, {DType::kF32, "F32", 4},   {DType::kF16, "F16", 2}, {DType::kBF16, "BF16", 2},
+      {DType::kI64, "I64", 8}, {DType::kI32, "I32", 4},   {DType::kI16, "I16", 2}, {DType::kI8, "I8", 1},
+      {DType::kU8, "U8", 1},   {DType::kBool, "BOOL", 1},
   };
   return table;
 }

@@ -11,13 +11,12 @@ namespace onetap {
 
 enum class DType { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU8, kBool };
 
-// One row of the table of types: a new type is a row of dtype.cpp, and whoever asks for its size or name finds it
+// One row of the table of types: a new type is a row of tensor.cpp, and whoever asks for its size or name finds it
 // there.
 struct DTypeInfo {
   DType dtype;
   const char* name;  // as safetensors spells it: "F32", "I64", ...
   size_t bytes;
-  bool is_float;
 };
 const std::vector<DTypeInfo>& dtype_table();
 const DTypeInfo& dtype_info(DType dtype);
@@ -88,12 +87,12 @@ class Tensor {
   template <typename T>
   const T* data() const {
     check_type(DTypeOf<T>::value);
-    return reinterpret_cast<const T*>(bytes_.data());
+    return empty() ? nullptr : reinterpret_cast<const T*>(bytes_.data());
   }
   template <typename T>
   T* data() {
     check_type(DTypeOf<T>::value);
-    return reinterpret_cast<T*>(bytes_.data());
+    return empty() ? nullptr : reinterpret_cast<T*>(bytes_.data());
   }
 
   bool operator==(const Tensor& other) const {

@@ -6,6 +6,9 @@
 #include "onetap/nn/evaluation_scope.h"
 #include "onetap/runtime/session_pool.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace onetap {
 namespace {
 
@@ -41,6 +44,10 @@ Predictions predict_by_runtime(const TapNet& net, const Dataset& test, const Ver
 }  // namespace
 
 void StageCheck::add(const char* name, Predictions predictions) {
+  const auto& outputs = predictions.outputs;
+  if (!std::all_of(outputs.begin(), outputs.end(), [](float output) { return std::isfinite(output); })) {
+    fail("[freeze] expected finite outputs of stage '{}', got nan or inf: the run had diverged", name);
+  }
   Stage stage{name, std::move(predictions), {}};
   if (!stages_.empty()) stage.from_before = compare_outputs(stages_.back().predictions, stage.predictions);
   stages_.push_back(std::move(stage));

@@ -181,17 +181,30 @@ double Engine::time(const std::function<void()>& work, int64_t repeats) {
   double seconds = 0;
   without_trace([&] {
     const auto run = replayable(work);
+    using Clock = std::chrono::steady_clock;
+    const auto seconds_since = [](Clock::time_point start) {
+      return std::chrono::duration<double>(Clock::now() - start).count();
+    };
     rewind();
     run();
+    wait_for_device(options_.device);
+    const auto trial = Clock::now();
+    rewind();
+    run();
+    wait_for_device(options_.device);
+    // Fewer of slow steps, as on a CPU.
+    constexpr double kMostSeconds = 2;
+    repeats =
+        std::clamp<int64_t>(static_cast<int64_t>(kMostSeconds / std::max(1e-9, seconds_since(trial))), 1, repeats);
     rewind();
     wait_for_device(options_.device);
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     for (int64_t i = 0; i < repeats; ++i) {
       if (i > 0 && i % steps == 0) rewind();
       run();
     }
     wait_for_device(options_.device);
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    seconds = seconds_since(start);
   });
   return seconds / static_cast<double>(repeats);
 }

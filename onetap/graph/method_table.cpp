@@ -32,11 +32,28 @@ const MethodInfo& frozen_row() {
     for (const MethodKey& key : sal_row().keys) {
       if (key.name == "taps" || key.name == "share") info.keys.push_back(key);
     }
+    MethodKey inputs;
+    inputs.name = "share_inputs";
+    inputs.help = "consecutive inputs that share one set of tap positions";
+    inputs.usual = int64_t{1};
+    inputs.low = 1;
+    inputs.high = 1 << 20;
+    inputs.is_shown = false;
+    MethodKey empty;
+    empty.name = "may_be_empty";
+    empty.help = "1: sets may have entries without a position";
+    empty.usual = int64_t{0};
+    empty.high = 1;
+    empty.is_shown = false;
+    info.keys.push_back(inputs);
+    info.keys.push_back(empty);
     info.needs_positions = true;
     info.frozen = info.op = Op::kTapConv;
     info.keep = [](const Method& method, TapLayout& layout) {
       layout.taps = method.number("taps");
       layout.share_outputs = method.number("share");
+      layout.share_inputs = method.number("share_inputs");
+      layout.may_be_empty = method.number("may_be_empty") != 0;
     };
     return info;
   }();
@@ -79,7 +96,11 @@ const MethodInfo& add_method(MethodInfo info) {
   }
   for (const MethodKey* known : method_keys()) {
     const MethodKey* own = info.find_key(known->name);
-    if (own != nullptr && (own->usual.index() != known->usual.index() || own->in_recipes() != known->in_recipes())) {
+    if (own == nullptr) continue;
+    // Recipes have one field for a key, whatever the method.
+    const bool alike = own->usual.index() == known->usual.index() && own->in_recipes() == known->in_recipes() &&
+                       own->low == known->low && own->high == known->high && own->words == known->words;
+    if (!alike) {
       fail_usage("[graph] expected key '{}' of method {} to be as in other methods", own->name, info.name);
     }
   }
@@ -100,8 +121,19 @@ std::vector<const MethodKey*> method_keys() {
   return all;
 }
 
+Method frozen_taps(const TapLayout& layout) {
+  return Method(frozen_row())
+      .set("taps", layout.taps)
+      .set("share", layout.share_outputs)
+      .set("share_inputs", layout.share_inputs)
+      .set("may_be_empty", int64_t{layout.may_be_empty ? 1 : 0});
+}
+
 Method frozen_taps(int64_t taps, int64_t share) {
-  return Method(frozen_row()).set("taps", taps).set("share", share);
+  TapLayout layout;
+  layout.taps = taps;
+  layout.share_outputs = share;
+  return frozen_taps(layout);
 }
 
 MethodValue parse_method_value(const MethodKey& key, std::string_view text) {

@@ -68,6 +68,7 @@ const MethodInfo& add_method(MethodInfo info);
 std::vector<const MethodKey*> method_keys();
 
 // The "method" of a tapconv: what a frozen layer still says about its positions.
+Method frozen_taps(const TapLayout& layout);
 Method frozen_taps(int64_t taps, int64_t share);
 
 // From its spelling in a network file: a message without a place, for the caller knows it.

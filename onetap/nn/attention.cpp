@@ -19,7 +19,8 @@ Differences differences(const torch::Tensor& logits) {
   // unit, so it is a constant, too. Dividing by it rounds nothing.
   const auto range = -below.detach().amin(-1, /*keepdim=*/true);
   const auto flat = range == 0;
-  const auto unit = (range / std::get<0>(torch::frexp(range))).masked_fill(flat, 1.0);
+  const auto mantissa = std::get<0>(torch::frexp(range));  // in [0.5, 1): twice it, for 2^128 is no float
+  const auto unit = (range / (mantissa * 2)).masked_fill(flat, 1.0);
   const auto scaled = below / unit;
   const auto variance = scaled.var(/*dim=*/at::IntArrayRef{-1}, /*unbiased=*/true, /*keepdim=*/true);
   // The square root of the replaced values has a finite slope, so no NaN enters the gradient of masked_fill().

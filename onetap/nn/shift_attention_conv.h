@@ -7,6 +7,7 @@
 //   auto z = conv->forward(x);         // hard: `taps` weights per slice, the rest zero
 #pragma once
 
+#include "onetap/base/tap_layout.h"
 #include "onetap/graph/sal.h"
 #include "onetap/nn/trained_conv.h"
 

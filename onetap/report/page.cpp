@@ -51,11 +51,16 @@ std::vector<Line> read_good_lines(const std::filesystem::path& path, std::vector
   if (!std::filesystem::exists(path, error) && !error) return lines;
   const auto text = read_or_note([&] { return read_file(path, uint64_t{1} << 30); }, notices);
   std::vector<std::string> problems;
+  size_t more = 0;
   for_each_whole_line(text.value_or(""), [&](std::string_view line, size_t number) {
     const std::string label = path.string() + ":" + std::to_string(number);
     if (auto good = read_or_note([&] { return Line::parse(line, label); }, problems)) lines.push_back(*std::move(good));
+    if (problems.size() > 1) {  // the first one says what is wrong; a file may hold millions
+      problems.pop_back();
+      ++more;
+    }
   });
-  if (problems.size() > 1) problems.front() += fmt::format("; {} more lines are left out", problems.size() - 1);
+  if (more > 0) problems.front() += fmt::format("; {} more lines are left out", more);
   if (!problems.empty()) notices.push_back(std::move(problems.front()));
   return lines;
 }

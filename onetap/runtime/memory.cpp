@@ -46,7 +46,8 @@ int64_t parse_memory(std::string_view text, std::string_view name) {
 }
 
 void MemoryNeed::add(int64_t bytes, const std::string& part) {
-  bytes_ += bytes;
+  // A hostile file may ask for more than a number holds.
+  if (__builtin_add_overflow(bytes_, bytes, &bytes_)) bytes_ = std::numeric_limits<int64_t>::max();
   if (bytes <= largest_bytes_) return;
   largest_bytes_ = bytes;
   largest_part_ = part;

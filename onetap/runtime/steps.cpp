@@ -14,7 +14,8 @@ namespace {
 int64_t conv_bytes(const LayerSource& source) {
   const ConvShape shape = conv_shape(source.net.graph, source.node);
   ConvBlocking blocking = choose_blocking(shape, source.kernels);
-  blocking.dense = blocking.dense || source.options.dense;
+  // Tuning may choose either form, and every position takes the most.
+  blocking.dense = blocking.dense || source.options.dense || source.options.tune;
   return conv_plan_bytes(shape, blocking, source.kernels);
 }
 

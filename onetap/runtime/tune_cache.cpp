@@ -39,10 +39,12 @@ std::string cpu_name() {
 std::string key_of(const ConvShape& s, const KernelSet& kernels) {
   static const std::string cpu = cpu_name();
   const std::string shared_inputs = s.share_inputs > 1 ? fmt::format("x{}", s.share_inputs) : "";
+  const std::string target =
+      kernels.type == DType::kF32 ? kernels.name : fmt::format("{} {}", kernels.name, dtype_name(kernels.type));
   return fmt::format(
       "{} | {} {} | in {}x{}x{} out {} kernel {}x{} stride {}x{} padding {}x{} dilation {}x{} groups {} "
       "taps {} share {}{}{}",
-      cpu, ONETAP_VERSION, kernels.name, s.in, s.in_h, s.in_w, s.out, s.kernel_h, s.kernel_w, s.stride_h, s.stride_w,
+      cpu, ONETAP_VERSION, target, s.in, s.in_h, s.in_w, s.out, s.kernel_h, s.kernel_w, s.stride_h, s.stride_w,
       s.padding_h, s.padding_w, s.dilation_h, s.dilation_w, s.groups, s.taps, s.share_outputs, shared_inputs,
       s.may_be_empty ? " some empty" : "");
 }

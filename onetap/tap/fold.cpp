@@ -38,7 +38,7 @@ FrozenForm frozen_form(const Graph& trained) {
     if (node.op == Op::kConv) {
       const TapLayout kept = tap_layout(trained, trained.node(node.name));
       node.op = node.method.info().frozen;
-      node.method = node.op == Op::kTapConv ? frozen_taps(kept.taps, kept.share_outputs) : Method{};
+      node.method = node.op == Op::kTapConv ? frozen_taps(kept) : Method{};
     }
     form.graph.add(std::move(node));
   }

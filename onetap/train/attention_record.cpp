@@ -13,12 +13,6 @@ std::vector<double> to_doubles(const torch::Tensor& values) {
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
 
-// Share of the taps of `now` that are among those of the same slice in `then`.
-double agreement(const torch::Tensor& now, const torch::Tensor& then) {
-  const auto found = now.unsqueeze(-1).eq(then.unsqueeze(-2)).any(-1);
-  return found.to(torch::kFloat64).mean().item<double>();
-}
-
 // How many slices each set stands for, in the order of `p`'s rows.
 torch::Tensor slices_of_sets(const TapLayout& layout) {
   auto slices = torch::empty({layout.sets()}, torch::kFloat64);
@@ -26,6 +20,12 @@ torch::Tensor slices_of_sets(const TapLayout& layout) {
     slices.data_ptr<double>()[set] = static_cast<double>(layout.slices_of(set));
   }
   return slices;
+}
+
+// Share of the taps of `now` that are among those of the same slice in `then`.
+double agreement(const TapLayout& layout, const torch::Tensor& now, const torch::Tensor& then) {
+  const auto found = now.unsqueeze(-1).eq(then.unsqueeze(-2)).any(-1).to(torch::kFloat64).mean(-1);
+  return (found.flatten() * slices_of_sets(layout)).sum().item<double>() / static_cast<double>(layout.slices());
 }
 
 LayerAttention describe(const std::string& name, const Node& node, const TapLayout& layout, const torch::Tensor& given,
@@ -57,12 +57,13 @@ AttentionLine AttentionRecord::take(const nn::GraphModule& module) {
     if (!choice) continue;
     const Node& node = module->graph().node(name);
     const auto positions = choice->positions.to(torch::kCPU, torch::kInt16);
-    line.layers.push_back(describe(name, node, tap_layout(module->graph(), node), choice->p, positions));
+    const TapLayout layout = tap_layout(module->graph(), node);
+    line.layers.push_back(describe(name, node, layout, choice->p, positions));
     const std::string& wanted = name;
     const auto before =
         std::find_if(last_.begin(), last_.end(), [&](const auto& entry) { return entry.first == wanted; });
     if (before != last_.end() && before->second.sizes() == positions.sizes()) {
-      line.layers.back().agreement = agreement(positions, before->second);
+      line.layers.back().agreement = agreement(layout, positions, before->second);
     }
     taken.emplace_back(name, positions);
   }

@@ -7,6 +7,7 @@
 #include "onetap/train/finite.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <system_error>
 #include <tuple>
@@ -22,6 +23,7 @@ constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kTapsFile = "taps.safetensors";
 constexpr const char* kStateFile = "state.json";
 constexpr const char* kStepPrefix = "step-";
+constexpr const char* kDamagedPrefix = "damaged-";
 
 // "open": inside an epoch, or at its end before the test. The closed one of the same step has a name of its own,
 // so a good checkpoint is never taken away to make place for another.
@@ -44,10 +46,20 @@ fs::path set_aside(const fs::path& checkpoint) {
   return aside;
 }
 
-// A file of tensors, byte for byte the one that was written.
-SafetensorsFile read_checked(const Checkpoint& checkpoint, const char* name) {
+// What `read` finds wrong is damage; what keeps it from reading is not.
+template <typename Read>
+auto damage_as_such(const Read& read) {
+  try {
+    return read();
+  } catch (const UnreadableFile&) {
+    throw;
+  } catch (const Error& problem) {
+    throw DamagedCheckpoint(problem.what());
+  }
+}
+
+SafetensorsFile parse_checked(const Checkpoint& checkpoint, const char* name, std::string bytes) {
   const fs::path path = checkpoint.path / name;
-  std::string bytes = read_file(path);
   const auto& checksums = checkpoint.state.checksums;
   const auto written = checksums.find(name);
   if (written == checksums.end()) {
@@ -59,12 +71,43 @@ SafetensorsFile read_checked(const Checkpoint& checkpoint, const char* name) {
   return SafetensorsFile::parse(std::move(bytes), path.string());
 }
 
+// A file of tensors, byte for byte the one that was written.
+SafetensorsFile read_checked(const Checkpoint& checkpoint, const char* name) {
+  const fs::path path = checkpoint.path / name;
+  std::string bytes = read_file(path);
+  return damage_as_such([&] { return parse_checked(checkpoint, name, std::move(bytes)); });
+}
+
+// Its state, and that its files are there; what they hold is checked when they are read.
+Checkpoint look_at(const fs::path& path) {
+  Checkpoint checkpoint{path, {}};
+  const fs::path state = path / kStateFile;
+  checkpoint.state = RunState::parse(read_file(state, 1u << 20), state.string());
+  std::set<std::string> files = {kModelFile, kOptimizerFile, kTapsFile};
+  for (const auto& written : checkpoint.state.checksums) files.insert(written.first);
+  for (const std::string& file : files) {
+    if (!fs::exists(path / file)) fail_data("[checkpoint] {} is missing ({})", file, path.string());
+  }
+  return checkpoint;
+}
+
 void load_checked(const Checkpoint& checkpoint, const char* name, const nn::NamedTensors& into) {
   const std::string label = (checkpoint.path / name).string();
   nn::load_tensors(read_checked(checkpoint, name), into, label);
   if (all_finite(into)) return;
-  fail_data("[checkpoint] expected finite values, got others in '{}': the run had diverged ({})",
-            first_not_finite(into), label);
+  throw DamagedCheckpoint(
+      fmt::format("[checkpoint] expected finite values, got others in '{}': the run had diverged ({})",
+                  first_not_finite(into), label));
+}
+
+// For good, under a name that no checkpoint has: what was passed over may be of use to a person.
+void keep_aside(const fs::path& checkpoint) {
+  const std::string name = kDamagedPrefix + checkpoint.filename().string();
+  fs::path aside = checkpoint.parent_path() / name;
+  for (int i = 2; fs::exists(aside); ++i) aside = checkpoint.parent_path() / fmt::format("{}-{}", name, i);
+  std::error_code error;
+  fs::rename(checkpoint, aside, error);
+  if (error) fail("[checkpoint] cannot rename {}: {}", checkpoint.string(), error.message());
 }
 
 // Replaces a link in one step; a failure is not worth stopping a run for.
@@ -79,7 +122,7 @@ void point_link(const fs::path& link, const std::string& target) {
 
 }  // namespace
 
-std::string passing_over(const Error& problem) {
+std::string passing_over(const DamagedCheckpoint& problem) {
   return fmt::format("passing over a damaged checkpoint: {}", problem.what());
 }
 
@@ -89,17 +132,8 @@ std::vector<Checkpoint> CheckpointFolder::list(const CheckpointNotice& notice) c
   for (const auto& entry : fs::directory_iterator(directory_, error)) {
     if (!is_checkpoint_name(entry.path()) || entry.is_symlink()) continue;
     try {
-      Checkpoint checkpoint{entry.path(), {}};
-      const fs::path state = entry.path() / kStateFile;
-      checkpoint.state = RunState::parse(read_file(state, 1u << 20), state.string());
-      // The tensors' framing (lengths, offsets) is checked when they are read; that they are there, now.
-      std::set<std::string> files = {kModelFile, kOptimizerFile, kTapsFile};
-      for (const auto& written : checkpoint.state.checksums) files.insert(written.first);
-      for (const std::string& file : files) {
-        if (!fs::exists(entry.path() / file)) fail_data("[checkpoint] {} is missing ({})", file, entry.path().string());
-      }
-      found.push_back(std::move(checkpoint));
-    } catch (const Error& problem) {
+      found.push_back(damage_as_such([&] { return look_at(entry.path()); }));
+    } catch (const DamagedCheckpoint& problem) {
       if (notice) notice(passing_over(problem));
     }
   }
@@ -107,6 +141,19 @@ std::vector<Checkpoint> CheckpointFolder::list(const CheckpointNotice& notice) c
     return std::tie(a.state.step, a.state.epoch_logged) > std::tie(b.state.step, b.state.epoch_logged);
   });
   return found;
+}
+
+void CheckpointFolder::keep_aside_after(const Checkpoint* used) const {
+  std::vector<fs::path> later;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory_, error)) {
+    if (!is_checkpoint_name(entry.path()) || entry.is_symlink()) continue;
+    // By its name: its state may be what is damaged.
+    const std::string name = entry.path().filename().string().substr(std::strlen(kStepPrefix));
+    const auto step = parse_int(name.substr(0, name.find('-')));
+    if (used == nullptr || (step && *step > used->state.step)) later.push_back(entry.path());
+  }
+  for (const fs::path& path : later) keep_aside(path);
 }
 
 Checkpoint CheckpointFolder::find(const std::string& which, const CheckpointNotice& notice) const {
@@ -143,7 +190,7 @@ Checkpoint CheckpointFolder::open(const std::string& which, nn::GraphModule& mod
   for (const Checkpoint& checkpoint : list(hear)) {
     try {
       load(checkpoint, module);
-    } catch (const Error& problem) {
+    } catch (const DamagedCheckpoint& problem) {
       hear(passing_over(problem));
       continue;
     }
@@ -158,8 +205,8 @@ fs::path CheckpointFolder::write(const RunState& state, const nn::GraphModule& m
   make_directories(directory_);
   const std::string name = folder_name(state);
   const fs::path final_path = directory_ / name;
-  // Only a damaged one can be in the way: a run resumes from the newest that is good.
-  if (fs::exists(final_path)) set_aside(final_path);
+  // Only one that was passed over can be in the way: a run resumes from the newest that is good.
+  if (fs::exists(final_path)) keep_aside(final_path);
   {
     StagedDirectory staged(final_path);
     RunState complete = state;
@@ -187,10 +234,12 @@ void CheckpointFolder::prune(const RunState& state, int64_t keep) const {
   int64_t kept = 0;
   for (const Checkpoint& checkpoint : list()) {
     // Those of later steps were passed over when the run went back: they must not push out what is good.
-    const bool is_later =
-        std::tie(checkpoint.state.step, checkpoint.state.epoch_logged) > std::tie(state.step, state.epoch_logged);
+    if (std::tie(checkpoint.state.step, checkpoint.state.epoch_logged) > std::tie(state.step, state.epoch_logged)) {
+      keep_aside(checkpoint.path);
+      continue;
+    }
     const bool is_best = checkpoint.state.step == state.best_step;
-    if (!is_later && (kept < keep || is_best)) {
+    if (kept < keep || is_best) {
       ++kept;
       continue;
     }

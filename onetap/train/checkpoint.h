@@ -33,7 +33,14 @@ struct Checkpoint {
 };
 
 // What a notice says of a checkpoint that cannot be used.
-std::string passing_over(const Error& problem);
+// A checkpoint whose files are not what was written, or whose values are not finite: the one before it may be good. Any
+// other error (a file that cannot be read, tensors of another network) says nothing against it.
+class DamagedCheckpoint : public Error {
+ public:
+  explicit DamagedCheckpoint(const std::string& message) : Error(ErrorKind::kData, message) {}
+};
+
+std::string passing_over(const DamagedCheckpoint& problem);
 
 class CheckpointFolder {
  public:
@@ -41,6 +48,9 @@ class CheckpointFolder {
 
   // Complete checkpoints, newest first; unreadable ones are reported to `notice` and left out.
   std::vector<Checkpoint> list(const CheckpointNotice& notice = {}) const;
+  // Renames those of later steps than `used` to damaged-...: they were passed over, and are kept for a person to see.
+  // Null: all of them.
+  void keep_aside_after(const Checkpoint* used) const;
 
   // The one that "last", "best" or a step number names; kData if there is none.
   Checkpoint find(const std::string& which, const CheckpointNotice& notice = {}) const;

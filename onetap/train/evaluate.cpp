@@ -52,9 +52,9 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, fused::Engine& engin
     const auto images = static_cast<double>(of.images);
     return Score{static_cast<double>(of.right) / images, of.loss / images};
   };
-  const bool has_sal = modes.size() > 1;
-  const Score soft = score(sums->front(), has_sal ? "soft" : "dense");
-  return EvalResult{soft, has_sal ? score(sums->back(), "hard") : soft, engine.test_images()};
+  const bool has_soft = modes.size() > 1;
+  const Score soft = score(sums->front(), has_soft ? "soft" : "dense");
+  return EvalResult{soft, has_soft ? score(sums->back(), "hard") : soft, engine.test_images()};
 }
 
 }  // namespace onetap

@@ -124,13 +124,15 @@ class Trainer {
       passed_over = true;
       notice(text);
     };
-    for (const Checkpoint& checkpoint : CheckpointFolder(files_->checkpoints()).list(hear)) {
+    const CheckpointFolder folder(files_->checkpoints());
+    for (const Checkpoint& checkpoint : folder.list(hear)) {
       try {
         CheckpointFolder::load(checkpoint, module_, sgd_, taps_, average_);
-      } catch (const Error& problem) {
+      } catch (const DamagedCheckpoint& problem) {
         hear(passing_over(problem));
         continue;
       }
+      if (passed_over) folder.keep_aside_after(&checkpoint);
       state_ = checkpoint.state;
       last_checkpoint_ = checkpoint.path;
       notice(fmt::format("resuming after step {} of {} from {}", state_.step, schedule_.total_steps(),
@@ -139,6 +141,7 @@ class Trainer {
     }
     if (passed_over) {  // a damaged file may have been read in part
       notice("no good checkpoint is left: starting over");
+      folder.keep_aside_after(nullptr);
       module_ = make_module(recipe_, graph_, device_);
       sgd_ = Sgd(*module_, {recipe_.momentum, recipe_.nesterov, recipe_.weight_decay});
       taps_ = AttentionRecord();
@@ -313,7 +316,7 @@ class Trainer {
     const bool mine = !all_finite(tensors);
     if (!share_.any(mine)) return;
     const std::string name = mine ? fmt::format(" ('{}')", first_not_finite(tensors)) : "";
-    throw NotFinite(fmt::format("[train] the weights became nan or inf{}", name));
+    throw NotFinite(fmt::format("[train] values of the network became nan or inf{}", name));
   }
 
   // All that a checkpoint would hold: weights, statistics, momenta and averages.

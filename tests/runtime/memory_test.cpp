@@ -24,6 +24,12 @@ TEST(Memory, SizesAreRead) {
   }
 }
 
+TEST(Memory, NeedsBeyondWhatANumberHoldsStayBeyondTheLimit) {
+  MemoryNeed need("hostile", int64_t{1} << 30);
+  for (int i = 0; i < 5; ++i) need.add(int64_t{1} << 62, "a layer");
+  testing::expect_error(ErrorKind::kUsage, "runs in 1.00 GiB", [&] { need.check(); });
+}
+
 TEST(Memory, TheLimitIsWhatWasAskedThenTheEnvironmentsThenOneGiB) {
   EXPECT_EQ(memory_limit(0), int64_t{1} << 30);
   const testing::Variable variable("ONETAP_MEMORY", "3M");

@@ -5,6 +5,7 @@
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/runtime/reference.h"
+#include "onetap/tap/tap_file.h"
 #include "tests/runtime/allocations.h"
 #include "tests/support/support.h"
 #include "tests/tap/random_net.h"
@@ -190,6 +191,29 @@ TEST(Model, ALayerWhereDenseWinsRunsDense) {
     if (model.layer(step).conv == nullptr) continue;
     EXPECT_TRUE(model.layer(step).conv->blocking().dense);
   }
+}
+
+// Blocks of inputs and empty sets: from the text form through the file to both executors.
+TEST(Session, RunsEveryLayoutThatAFileCanSay) {
+  const Graph graph = parse_network(
+      "onetap-net 1\nnetwork blocks\nx = input 6x9x9\n"
+      "a = tapconv x out=10 kernel=3 pad=1 bias=1 taps=1 share=4 share_inputs=4\n"
+      "b = tapconv a out=7 kernel=3 stride=2 pad=1 taps=2 share=7 share_inputs=3 may_be_empty=1\n"
+      "g = gap b\nf = linear g out=5\n");
+  EXPECT_EQ(parse_network(network_text(graph)), graph);
+  TapNet net = random_tap_net(graph, 3);
+  auto& codes = net.layers.at("b").positions;
+  codes.at(0) = codes.at(1) = 9;  // a set that keeps nothing
+  const TapNet read = parse_tap(tap_bytes(net), "test");
+  EXPECT_TRUE(read.layers.at("b") == net.layers.at("b"));
+  std::vector<float> image(6 * 9 * 9);
+  Random random(1, Purpose::kTest);
+  for (float& value : image) value = random.uniform(-1, 1);
+  const std::vector<float> expected = run_reference(read, image.data());
+  const auto model = std::make_shared<const Model>(read);
+  std::vector<float> got(5);
+  Session(model, {}).run(image.data(), 1, got.data());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-4f);
 }
 
 // There are no kernels for weights of bytes: neither executor takes them for floats.

@@ -1,6 +1,7 @@
 #include "onetap/tap/fold.h"
 
 #include "onetap/graph/method.h"
+#include "onetap/graph/method_table.h"
 #include "onetap/graph/sal.h"
 #include "onetap/graph/tap_layout.h"
 #include "onetap/graph/text.h"
@@ -50,6 +51,15 @@ TEST(Fold, TheOutputMayBeANorm) {
       frozen_form(parse_network("onetap-net 1\nx = input 3x8x8\nc = conv x out=4\nn = bn c\noutput c\n"));
   EXPECT_EQ(kept.graph.output(), "c");
   EXPECT_FALSE(kept.graph.node("c").bias);
+}
+
+TEST(Fold, AFrozenConvolutionKeepsItsWholeLayout) {
+  const Graph graph = parse_network(
+      "onetap-net 1\nx = input 6x8x8\na = tapconv x out=8 kernel=3 pad=1 share=4 share_inputs=3 may_be_empty=1\n");
+  const TapLayout layout = tap_layout(graph, graph.node("a"));
+  EXPECT_EQ(layout.sets(), 2 * 2);
+  EXPECT_TRUE(layout.may_be_empty);
+  EXPECT_EQ(frozen_taps(layout), graph.node("a").method);
 }
 
 TEST(Fold, AFrozenNetworkComesBackAsItIs) {

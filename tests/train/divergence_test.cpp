@@ -81,7 +81,7 @@ TEST(Finite, FindsEveryKindOfValueAnywhere) {
     const nn::NamedTensors tensors = {{"counter", torch::zeros({1}, torch::kInt64)},
                                       {"none", torch::zeros({0})},
                                       {"a", torch::randn({3, 5})},
-                                      {"b", torch::randn({size}) * 1e38}};
+                                      {"b", (torch::rand({size}) * 2 - 1) * 3e38}};
     EXPECT_TRUE(all_finite(tensors));
     EXPECT_EQ(first_not_finite(tensors), "");
     for (const float value : {kNan, kInfinity, -kInfinity}) {
@@ -228,6 +228,36 @@ TEST(DamagedCheckpoint, WhoeverOpensTheLastOneIsToldWhatWasUsed) {
   notices.clear();
   EXPECT_EQ(open("last", notices), 18);
   EXPECT_TRUE(notices.empty());
+}
+
+// Checkpoints that are whole and do not fit are not damaged: nothing is trained over them.
+TEST(DamagedCheckpoint, WholeOnesAreNeverGivenUp) {
+  const TempDir dir;
+  const Recipe recipe = small_recipe();
+  train_in(dir / "run", recipe, 8);
+  const auto names = [&] {
+    std::vector<std::string> found;
+    for (const Checkpoint& checkpoint : checkpoints(dir / "run").list()) found.push_back(checkpoint.path.string());
+    return found;
+  };
+  const auto before = names();
+  ASSERT_FALSE(before.empty());
+  const fs::path network = RunFiles(dir / "run").network();
+  const std::string text = read_text(network);
+  std::string other = text;
+  other.replace(other.find("taps=1"), 6, "taps=3");
+  write_text(network, other);
+  expect_error(ErrorKind::kData, "layer1.0.conv1.attention", [&] { train_in(dir / "run", recipe); });
+  EXPECT_EQ(names(), before);
+}
+
+TEST(DamagedCheckpoint, OnesThatWerePassedOverAreKeptAside) {
+  const TempDir dir;
+  train_in(dir / "run", small_recipe(), 8);
+  const fs::path last = checkpoints(dir / "run").find("last").path;
+  flip_bit(last / "model.safetensors");
+  train_in(dir / "run", small_recipe());
+  EXPECT_TRUE(fs::exists(last.parent_path() / ("damaged-" + last.filename().string()) / "model.safetensors"));
 }
 
 TEST(DamagedCheckpoint, OldOnesWithoutChecksumsStillOpen) {

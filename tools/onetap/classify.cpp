@@ -23,6 +23,9 @@ View network_view(const Model& model, const char* verb) {
 }
 
 std::vector<Guess> best_guesses(const Model& model, const std::vector<float>& outputs, size_t top) {
+  if (!std::all_of(outputs.begin(), outputs.end(), [](float output) { return std::isfinite(output); })) {
+    fail("[run] expected finite outputs of {}, got nan or inf", model.graph().name());
+  }
   std::vector<size_t> order(outputs.size());
   std::iota(order.begin(), order.end(), size_t{0});
   const size_t kept = std::min(top, order.size());
