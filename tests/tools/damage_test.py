@@ -59,7 +59,7 @@ class Damage(CommandTest):
             for flags in ([], ["--checkpoint-steps", "1", "--batch-size", "16"]):
                 with self.subTest(method=method, flags=flags):
                     run = self.path(f"{method}{len(flags)}")
-                    why = r"(loss|weights) became (nan|inf).* at step \d+ \(epoch \d\); the last good checkpoint is "
+                    why = r"(loss|values of the network) became (nan|inf).* at step \d+ \(epoch \d\); the last good checkpoint is "
                     first = self.one_line(1, why, "train", *DIVERGING, *flags, "--method", method, "--out", run)
                     with open(os.path.join(run, "metrics.jsonl")) as file:
                         self.assertNotIn('"loss":null', file.read())
