@@ -147,7 +147,7 @@ void add_data(CLI::App& app, Action& action) {
   fetch_verb->add_option("--url", arguments->url, "another address for the archive")->option_text("URL");
   fetch_verb->add_option("--sha256", arguments->sha256, "its SHA-256, if it is not the official archive")
       ->option_text("HEX");
-  fetch_verb->add_option("--attempts", arguments->attempts, "connections to try; each goes on where the last broke")
+  fetch_verb->add_option("--attempts", arguments->attempts, "connections to try; each resumes where the last one broke")
       ->check(CLI::Range(1, 1000))
       ->option_text("N [5]");
   fetch_verb->add_flag("--keep-archive", arguments->keep_archive, "keep the .tar.gz beside the folder");
