@@ -155,7 +155,7 @@ void add_data(CLI::App& app, Action& action) {
       "Examples:\n"
       "  onetap data fetch cifar10\n"
       "  onetap data fetch cifar100 --to data\n"
-      "\nAn interrupted download goes on where it stopped. The data cache is $ONETAP_DATA, else\n"
+      "\nAn interrupted download resumes where it stopped. The data cache is $ONETAP_DATA, else\n"
       "$XDG_CACHE_HOME/onetap/data, else ~/.cache/onetap/data; --data cifar10 without a directory reads it.");
   fetch_verb->callback([arguments, &action] { action = [arguments] { return run_fetch(*arguments); }; });
 
