@@ -85,8 +85,11 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool key(std::string& text) override {
-    if (depth_ == 1) name_ = std::move(text);
-    if (depth_ == 2) key_ = std::move(text);
+    if (depth_ == 1) {
+      name_ = std::move(text);
+    } else if (depth_ == 2) {
+      key_ = std::move(text);
+    }
     return true;
   }
 
