@@ -132,6 +132,8 @@ class GraphWriter {
         return write_subsample(node);
       case Op::kFlatten:
         return add("Flatten", node.name, node.inputs, {integer("axis", 1)});
+      case Op::kShift:
+      case Op::kActiveShift:
       case Op::kBatchNorm:
         break;  // not in a frozen network
     }

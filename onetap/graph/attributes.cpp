@@ -5,6 +5,8 @@
 #include "onetap/graph/method_table.h"
 #include "onetap/graph/op.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace onetap {
@@ -15,10 +17,10 @@ struct Key {
   Attribute attribute;
 };
 
-constexpr Key kKeys[] = {{"out", Attribute::kOut},           {"kernel", Attribute::kKernel},
-                         {"stride", Attribute::kStride},     {"pad", Attribute::kPadding},
-                         {"dilation", Attribute::kDilation}, {"groups", Attribute::kGroups},
-                         {"bias", Attribute::kBias},         {"method", Attribute::kMethod}};
+constexpr Key kKeys[] = {
+    {"out", Attribute::kOut},     {"kernel", Attribute::kKernel},     {"stride", Attribute::kStride},
+    {"pad", Attribute::kPadding}, {"dilation", Attribute::kDilation}, {"groups", Attribute::kGroups},
+    {"bias", Attribute::kBias},   {"counts", Attribute::kCounts},     {"method", Attribute::kMethod}};
 
 std::string extent_text(Extent2 extent) {
   return extent.h == extent.w ? fmt::format("{}", extent.h) : fmt::format("{}x{}", extent.h, extent.w);
@@ -30,7 +32,14 @@ bool choose_bit(std::string_view key, std::string_view value) {
   return value == "1";
 }
 
+std::vector<int64_t> attribute_numbers(std::string_view key, std::string_view text) {
+  std::vector<int64_t> numbers;
+  for (const std::string_view part : split(text, ',')) numbers.push_back(attribute_number(key, part));
+  return numbers;
+}
+
 Method choose_method(std::string_view key, std::string_view value) {
+  if (const MethodInfo* frozen = find_frozen_method(value)) return Method(*frozen);
   if (find_method(value) == nullptr) fail_usage("expected {}, got '{}'", spelled_choices(key, method_names()), value);
   return Method(value);
 }
@@ -102,6 +111,9 @@ void set_attribute(Node& node, std::string_view key, std::string_view value) {
     case Attribute::kBias:
       node.bias = choose_bit(key, value);
       break;
+    case Attribute::kCounts:
+      node.counts = attribute_numbers(key, value);
+      break;
     case Attribute::kMethod:  // is set
     case Attribute::kTaps:
       break;
@@ -144,6 +156,9 @@ AttributeTexts attribute_texts(const Node& node) {
   extent("dilation", Attribute::kDilation, node.dilation, plain.dilation);
   if (info.has(Attribute::kGroups) && node.groups != 1) texts.emplace_back("groups", std::to_string(node.groups));
   if (info.has(Attribute::kBias) && node.bias != plain.bias) texts.emplace_back("bias", node.bias ? "1" : "0");
+  if (info.has(Attribute::kCounts) && !node.counts.empty()) {
+    texts.emplace_back("counts", fmt::format("{}", fmt::join(node.counts, ",")));
+  }
   const bool has_method = info.has(Attribute::kMethod), has_taps = info.has(Attribute::kTaps);
   if (has_method && !node.method.is_dense()) texts.emplace_back("method", node.method.name());
   if (!has_method && !has_taps) return texts;

@@ -37,7 +37,7 @@ std::string shape_text(const Shape& shape) {
 bool Node::operator==(const Node& other) const {
   return name == other.name && op == other.op && inputs == other.inputs && out == other.out && kernel == other.kernel &&
          stride == other.stride && padding == other.padding && dilation == other.dilation && groups == other.groups &&
-         bias == other.bias && method == other.method && shape == other.shape;
+         bias == other.bias && counts == other.counts && method == other.method && shape == other.shape;
 }
 
 bool Node::is_pruned() const {
@@ -111,7 +111,9 @@ const Node& Graph::input() const {
 
 void Graph::set_method(std::string_view name, const Method& method) {
   const Node& old = node(name);
-  if (old.op != Op::kConv) fail_usage("[graph] {}: only a conv has a training method", name);
+  if (old.op != Op::kConv && old.op != Op::kLinear) {
+    fail_usage("[graph] {}: only a conv or a linear layer has a training method", name);
+  }
   Node changed = old;
   changed.method = method;
   infer_shape(changed, {source(old).shape});

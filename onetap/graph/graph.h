@@ -40,6 +40,8 @@ enum class Op {
   kSubsample,  // every stride-th pixel, channels zero-padded to `out`, half in front and half behind
   kFlatten,
   kLinear,
+  kShift,        // every channel moved by whole pixels, by a fixed table (shift.h); zeros come in
+  kActiveShift,  // every channel moved by two trained numbers, bilinear between pixels, every stride-th pixel
   // Ops of frozen networks alone.
   kTapConv,  // a convolution with `taps` weights and positions per kernel slice
   kAffine,   // scale and shift per channel: a batch norm that no convolution could take in
@@ -92,6 +94,7 @@ struct Node {
   Extent2 dilation{1, 1};
   int64_t groups = 1;
   bool bias = false;
+  std::vector<int64_t> counts;  // shift: channels that move by each position of the kernel; empty: as many by each
   Method method;
 
   Shape shape;  // of the output; given for an input node, inferred for the others
@@ -122,7 +125,7 @@ class Graph {
   // The node's only (first) input.
   const Node& source(const Node& node) const { return this->node(node.inputs.at(0)); }
 
-  // Gives conv node `name` another training method; checks that the node can have it.
+  // Gives a conv or linear node another training method; checks that the node can have it.
   void set_method(std::string_view name, const Method& method);
 
   // Throws unless there is exactly one input and the result has `classes` values; 0 checks any vector.

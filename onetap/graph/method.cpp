@@ -10,6 +10,10 @@
 namespace onetap {
 namespace {
 
+bool is_trainable(const Node& node) {
+  return node.op == Op::kConv || node.op == Op::kLinear;
+}
+
 std::vector<std::string> spatial_convs(const Graph& graph) {
   std::vector<std::string> names;
   for (const Node& node : graph.nodes()) {
@@ -18,16 +22,36 @@ std::vector<std::string> spatial_convs(const Graph& graph) {
   return names;
 }
 
-std::vector<std::string> select(const Graph& graph, const std::string& patterns) {
-  if (trim(patterns).empty()) return prunable_convs(graph);
-  const std::vector<std::string> all = spatial_convs(graph);
+const char* layer_kind(const MethodInfo& method) {
+  return method.layers == MethodInfo::Layers::kAll ? "layer with weights" : "k x k convolution";
+}
+
+// Layers that can have the method, and those that have it by default.
+struct Choice {
+  std::vector<std::string> all, usual;
+};
+
+Choice choice_for(const Graph& graph, const MethodInfo& method) {
+  if (method.layers == MethodInfo::Layers::kSpatialButFirst) return {spatial_convs(graph), prunable_convs(graph)};
+  Choice choice;
+  for (const Node& node : graph.nodes()) {
+    const bool fits = node.op == Op::kConv || (node.op == Op::kLinear && method.may_be_linear);
+    if (fits) choice.all.push_back(node.name);
+  }
+  choice.usual = choice.all;
+  return choice;
+}
+
+std::vector<std::string> select(const Graph& graph, const MethodInfo& method, const std::string& patterns) {
+  const auto [all, usual] = choice_for(graph, method);
+  if (trim(patterns).empty()) return usual;
   std::vector<std::string> chosen;
   bool first = true;
   for (std::string_view pattern : split(patterns, ',')) {
     pattern = trim(pattern);
     const bool exclude = !pattern.empty() && pattern.front() == '!';
     if (exclude) pattern.remove_prefix(1);
-    if (first && exclude) chosen = prunable_convs(graph);  // "!layer1.*" alone takes from the default
+    if (first && exclude) chosen = usual;  // "!layer1.*" alone takes from the default
     first = false;
     bool matched = false;
     for (const std::string& name : all) {
@@ -38,7 +62,7 @@ std::vector<std::string> select(const Graph& graph, const std::string& patterns)
       if (!exclude && at == chosen.end()) chosen.push_back(name);
     }
     if (!matched) {
-      fail_usage("[graph] no k x k convolution of {} matches '{}'{}", graph.name(), pattern,
+      fail_usage("[graph] no {} of {} matches '{}'{}", layer_kind(method), graph.name(), pattern,
                  all.empty() ? std::string(" (it has none)") : fmt::format(" (try '{}')", all.back()));
     }
   }
@@ -64,34 +88,41 @@ void apply_method(Graph& graph, const Method& method, const std::string& pattern
       fail_usage("[graph] expected {} of at least {}, got {}", key.name, key.low, *value);
     }
   }
-  const std::vector<std::string> chosen = select(graph, patterns);
+  const std::vector<std::string> chosen = select(graph, method.info(), patterns);
   if (!method.is_dense() && chosen.empty()) {
-    fail_usage("[graph] {} has no k x k convolution to give a method to", graph.name());
+    fail_usage("[graph] {} has no {} to give a method to (--method conv trains it as it is)", graph.name(),
+               layer_kind(method.info()));
   }
-  std::vector<std::string> convs;
-  for (const Node& node : graph.nodes()) {
-    if (node.op == Op::kConv) convs.push_back(node.name);
+  const auto rewrite = method.info().rewrite;
+  Graph changed(graph.name());
+  for (Node node : graph.nodes()) {
+    const bool is_chosen = std::find(chosen.begin(), chosen.end(), node.name) != chosen.end();
+    if (is_trainable(node)) node.method = is_chosen && rewrite == nullptr ? method : Method{};
+    if (is_chosen && rewrite != nullptr) {
+      rewrite(method, node, changed);
+    } else {
+      changed.add(std::move(node));
+    }
   }
-  for (const std::string& name : convs) {
-    const bool is_chosen = std::find(chosen.begin(), chosen.end(), name) != chosen.end();
-    graph.set_method(name, is_chosen ? method : Method{});
-  }
+  changed.set_output(graph.output());
+  graph = std::move(changed);
 }
 
 bool has_methods(const Graph& graph) {
   const auto& nodes = graph.nodes();
   return std::any_of(nodes.begin(), nodes.end(),
-                     [](const Node& node) { return node.op == Op::kConv && !node.method.is_dense(); });
+                     [](const Node& node) { return is_trainable(node) && !node.method.is_dense(); });
 }
 
 bool has_soft_form(const Graph& graph) {
   const auto& nodes = graph.nodes();
   return std::any_of(nodes.begin(), nodes.end(),
-                     [](const Node& node) { return node.op == Op::kConv && node.method.info().has_soft_form; });
+                     [](const Node& node) { return is_trainable(node) && node.method.info().has_soft_form; });
 }
 
 std::string method_text(const Node& node) {
-  if (node.op != Op::kConv && node.op != Op::kTapConv) return "";
+  const bool is_conv = node.op == Op::kConv || node.op == Op::kTapConv;
+  if (!is_conv && node.method.is_dense()) return "";
   if (node.method.is_dense()) return "dense";
   std::string text = node.method.name();
   for (const MethodKey& key : node.method.info().keys) {
@@ -103,8 +134,7 @@ std::string method_text(const Node& node) {
 std::string method_summary(const Graph& graph) {
   std::set<std::string> kinds;
   for (const Node& node : graph.nodes()) {
-    const bool is_conv = node.op == Op::kConv || node.op == Op::kTapConv;
-    if (is_conv && !node.method.is_dense()) kinds.insert(method_text(node));
+    if (!node.method.is_dense()) kinds.insert(method_text(node));
   }
   return kinds.empty() ? "dense" : join({kinds.begin(), kinds.end()}, "; ");
 }

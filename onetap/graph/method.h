@@ -11,8 +11,9 @@ namespace onetap {
 // The default choice of the paper: every k x k convolution but the first one.
 std::vector<std::string> prunable_convs(const Graph& graph);
 
-// Gives `method` to the k x k convolutions that `patterns` names: globs separated by commas, a leading '!'
-// excludes, "" is the default choice. Every other conv becomes `conv`. kUsage if a pattern matches nothing.
+// Gives `method` to the layers that `patterns` names: globs separated by commas, a leading '!' excludes, "" is the
+// method's default choice. Every other layer becomes `conv`. A method that is another network (MethodInfo::rewrite)
+// changes the nodes. kUsage if a pattern matches nothing.
 void apply_method(Graph& graph, const Method& method, const std::string& patterns);
 
 // Whether any convolution has a method of its own, other than `conv`.

@@ -3,6 +3,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/text.h"
 #include "onetap/graph/attributes.h"
+#include "onetap/graph/rivals.h"
 #include "onetap/graph/sal.h"
 
 #include <algorithm>
@@ -19,7 +20,8 @@ MethodInfo dense_row() {
 }
 
 std::deque<MethodInfo>& rows() {
-  static std::deque<MethodInfo> table = {dense_row(), sal_row()};
+  static std::deque<MethodInfo> table = {dense_row(),       sal_row(),          random_taps_row(), magnitude_row(),
+                                         fixed_shift_row(), active_shift_row(), bc_row(),          bwn_row()};
   return table;
 }
 
@@ -60,6 +62,20 @@ const MethodInfo& frozen_row() {
   return row;
 }
 
+const MethodInfo& binary_row() {
+  static const MethodInfo row = [] {
+    MethodInfo info;
+    info.name = "binary";
+    info.help = "weights of one bit and a scale";
+    info.may_be_linear = true;
+    info.weight_bits = 1;
+    info.has_scales = true;
+    info.frozen_method = info.name;
+    return info;
+  }();
+  return row;
+}
+
 template <typename T>
 const T& held(const Method& method, std::string_view key) {
   const T* found = std::get_if<T>(&method.value(key));
@@ -84,6 +100,10 @@ const MethodInfo* find_method(std::string_view name) {
   return found == table.end() ? nullptr : &*found;
 }
 
+const MethodInfo* find_frozen_method(std::string_view name) {
+  return name == binary_row().name ? &binary_row() : nullptr;
+}
+
 std::vector<std::string> method_names() {
   std::vector<std::string> names;
   for (const MethodInfo& row : rows()) names.push_back(row.name);
@@ -91,7 +111,7 @@ std::vector<std::string> method_names() {
 }
 
 const MethodInfo& add_method(MethodInfo info) {
-  if (find_method(info.name) != nullptr || info.name == frozen_row().name) {
+  if (find_method(info.name) != nullptr || info.name == frozen_row().name || info.name == binary_row().name) {
     fail_usage("[graph] two methods are called '{}'", info.name);
   }
   for (const MethodKey* known : method_keys()) {

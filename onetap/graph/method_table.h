@@ -39,14 +39,24 @@ struct MethodInfo {
   std::vector<MethodKey> keys;
 
   bool needs_positions = false;  // a kernel with more than one position
+  bool may_be_linear = false;    // linear layers can have it, too
+  // Layers that have it unless a recipe names them.
+  enum class Layers { kSpatialButFirst, kAll } layers = Layers::kSpatialButFirst;
+  bool needs_init = false;  // starts from weights that are trained
   bool may_have_bias = true;
   // Trained in another form than it is frozen in, which the falling temperature brings together: tests tell both.
   bool has_soft_form = false;
 
-  Op frozen = Op::kConv;  // what a conv becomes: a conv with every weight, or a tapconv
+  // A method that is another network: adds what stands in place of `conv`, whose inputs are there, and ends with a node
+  // of its name. Null: the conv stays, and a layer of this method trains it.
+  void (*rewrite)(const Method& method, const Node& conv, Graph& network) = nullptr;
+
+  Op frozen = Op::kConv;      // what a conv becomes: a conv with every weight, or a tapconv
+  std::string frozen_method;  // of such a conv (find_frozen_method); "": dense
   // Which positions a slice keeps: sets taps and sharing of a layout whose sizes are there. Null: all of them.
   void (*keep)(const Method& method, TapLayout& layout) = nullptr;
-  int weight_bits = 32;  // that store a frozen weight
+  int weight_bits = 32;     // that store a frozen weight
+  bool has_scales = false;  // a frozen layer stores a number for every output beside its weights
   // Numbers that are trained beside the weights. Null: none.
   int64_t (*extra_parameters)(const Graph& graph, const Node& node) = nullptr;
 
@@ -59,6 +69,10 @@ struct MethodInfo {
 const std::deque<MethodInfo>& method_table();
 const MethodInfo* find_method(std::string_view name);
 std::vector<std::string> method_names();
+
+// What conv and linear layers of frozen networks say about their weights: `binary`, one bit and a scale per output.
+// Nobody trains by it. Null if there is none of the name.
+const MethodInfo* find_frozen_method(std::string_view name);
 
 // Adds a row. Call it before networks and recipes are read: fields of recipes are made from the table once. kUsage if
 // the name is taken, or if a key is another method's of another type.

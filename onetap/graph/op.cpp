@@ -88,8 +88,13 @@ void check_method_key(const Node& node, const MethodKey& key) {
 
 void check_method(const Node& node) {
   const MethodInfo& method = node.method.info();
-  if (method.op != node.op) {
+  const bool fits = method.op == node.op || (node.op == Op::kLinear && method.may_be_linear);
+  if (!fits) {
     fail_usage("[graph] {}: a {} cannot have the method '{}'", node.name, op_info(node.op).name, method.name);
+  }
+  if (method.rewrite != nullptr) {
+    fail_usage("[graph] {}: method '{}' stands for other nodes: write a shift or an activeshift and a 1x1 conv",
+               node.name, method.name);
   }
   if (method.needs_positions && node.kernel.area() < 2) {
     fail_usage("[graph] {}: one tap of a slice needs a kernel with more than one position, got 1x1", node.name);
@@ -133,6 +138,33 @@ Shape subsample_shape(const Node& node, const Shape& in) {
   return {node.out, (in[1] - 1) / node.stride.h + 1, (in[2] - 1) / node.stride.w + 1};
 }
 
+Shape shift_shape(const Node& node, const Shape& in) {
+  check_image(node, in);
+  check_extents(node);
+  if (node.kernel.h % 2 == 0 || node.kernel.w % 2 == 0) {
+    fail_usage("[graph] {}: expected a kernel with a centre, got {}x{}", node.name, node.kernel.h, node.kernel.w);
+  }
+  if (node.counts.empty()) return in;
+  const auto positions = static_cast<int64_t>(node.counts.size());
+  if (positions != node.kernel.area()) {
+    fail_usage("[graph] {}: expected {} counts for a {}x{} kernel, got {}", node.name, node.kernel.area(),
+               node.kernel.h, node.kernel.w, positions);
+  }
+  int64_t sum = 0;
+  for (const int64_t count : node.counts) {
+    check_range(node, "every count", count, 0, in[0]);
+    sum += count;
+  }
+  if (sum != in[0]) fail_usage("[graph] {}: expected counts of {} channels in all, got {}", node.name, in[0], sum);
+  return in;
+}
+
+Shape active_shift_shape(const Node& node, const Shape& in) {
+  check_image(node, in);
+  check_extents(node);
+  return {in[0], (in[1] - 1) / node.stride.h + 1, (in[2] - 1) / node.stride.w + 1};
+}
+
 Shape add_shape(const Node& node, const std::vector<Shape>& inputs) {
   for (const Shape& shape : inputs) {
     if (shape != inputs[0]) {
@@ -161,6 +193,7 @@ Shape linear_shape(const Node& node, const Shape& in) {
     fail_usage("[graph] {}: expected a vector (flatten or pool first), got {}", node.name, shape_text(in));
   }
   check_range(node, "out", node.out, 1, kMaxExtent);
+  check_method(node);
   return {node.out};
 }
 
@@ -195,6 +228,10 @@ Shape shape_by_op(const Node& node, const std::vector<Shape>& inputs) {
       return subsample_shape(node, inputs[0]);
     case Op::kLinear:
       return linear_shape(node, inputs[0]);
+    case Op::kShift:
+      return shift_shape(node, inputs[0]);
+    case Op::kActiveShift:
+      return active_shift_shape(node, inputs[0]);
     case Op::kFlatten:
       return {elements(node, inputs[0])};
     case Op::kGlobalAvgPool:
@@ -240,7 +277,14 @@ const std::vector<OpInfo>& op_table() {
        {A::kOut, A::kStride},
        "every stride-th pixel, channels zero-padded to out (shortcut A)"},
       {Op::kFlatten, "flatten", 1, 1, {}, "CxHxW to C*H*W"},
-      {Op::kLinear, "linear", 1, 1, {A::kOut, A::kBias}, "fully connected layer"},
+      {Op::kLinear, "linear", 1, 1, {A::kOut, A::kBias, A::kMethod}, "fully connected layer"},
+      {Op::kShift,
+       "shift",
+       1,
+       1,
+       {A::kKernel, A::kDilation, A::kCounts},
+       "every channel moved by whole pixels, by a fixed table"},
+      {Op::kActiveShift, "activeshift", 1, 1, {A::kStride}, "every channel moved by two trained numbers"},
       {Op::kTapConv,
        "tapconv",
        1,

@@ -8,7 +8,7 @@
 namespace onetap {
 
 // kMethod stands for `method` and the keys of the method, kTaps for those of a frozen layer.
-enum class Attribute { kOut, kKernel, kStride, kPadding, kDilation, kGroups, kBias, kTaps, kMethod };
+enum class Attribute { kOut, kKernel, kStride, kPadding, kDilation, kGroups, kBias, kCounts, kTaps, kMethod };
 
 struct OpInfo {
   Op op;

@@ -190,6 +190,7 @@ Graph recipe_network(const Recipe& recipe, int64_t classes, int64_t image_size) 
   spec.arch = recipe.arch;
   spec.width = recipe.width;
   spec.kernel = recipe.kernel;
+  spec.expansion = recipe.expansion;
   spec.shortcut = choice_word(recipe.shortcut)[0];
   spec.classes = classes;
   if (image_size > 0) spec.image = Shape{3, image_size, image_size};

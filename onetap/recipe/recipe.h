@@ -24,10 +24,13 @@ struct Recipe {
   std::string arch = "resnet20";
   std::optional<int64_t> width;
   std::optional<int64_t> kernel;
+  std::optional<int64_t> expansion;
   Shortcut shortcut = Shortcut::kB;
   std::optional<int64_t> image_size;
   InitRule weight_init = InitRule::kDefault;
   std::string init;
+  std::string init_skip;
+  std::string shift_table = "uniform";
 
   // Method.
   std::string method = "sal";
@@ -60,6 +63,8 @@ struct Recipe {
   bool nesterov = false;
   bool restart_momentum = false;
   double weight_decay = 5e-4;
+  bool decay_norms = true;
+  double shift_lr = 0.01;
   double label_smoothing = 0;
   bool sync_norm = false;
   double ema = 0;

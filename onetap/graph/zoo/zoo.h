@@ -14,9 +14,10 @@ namespace onetap {
 // What a zoo network is built from; unset values take the architecture's own default.
 struct NetSpec {
   std::string arch = "resnet20";
-  std::optional<int64_t> width;   // channels of the first stage
-  std::optional<int64_t> kernel;  // 3 or 5
-  char shortcut = 'B';            // 'A': subsample and zero-pad, 'B': 1x1 convolution and batch norm
+  std::optional<int64_t> width;      // channels of the first stage
+  std::optional<int64_t> kernel;     // 3 or 5
+  std::optional<int64_t> expansion;  // channels within a block of shift networks, in parts of its outputs
+  char shortcut = 'B';               // 'A': subsample and zero-pad, 'B': 1x1 convolution and batch norm
   int64_t classes = 10;
   std::optional<Shape> image;  // C, H, W
 };
