@@ -16,6 +16,7 @@ MethodInfo dense_row() {
   MethodInfo info;
   info.name = "conv";
   info.help = "dense convolutions";
+  info.may_be_linear = true;
   return info;
 }
 
