@@ -171,7 +171,7 @@ TEST(Moved, CostsAreCounted) {
   // One far shift makes every padded plane larger than the image: scratch counts.
   TapNet far = network("x = input 1x1024x1024\ny = activeshift x\n");
   far.layers["y"].weight = Tensor::of<float>({1000, -1000}, {1, 2});
-  options.memory_limit = 10 << 20;
+  options.memory_limit = 20 << 20;
   testing::expect_error(ErrorKind::kUsage, "scratch of layer 'y'", [&] { Model(far, options); });
 }
 

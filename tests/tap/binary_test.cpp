@@ -117,7 +117,7 @@ TEST(Binary, FilesThatLieAreRefused) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> bad(10, nan), negative(10, -1.0f);
   const std::string ones(64, '\xff');
-  refused("finite numbers in weight, got nan (a)",
+  refused("scales of at least 0, got nan (a)",
           [&](auto& tensors, auto&) { find(tensors, "a.scale").data = bad.data(); });
   refused("scales of at least 0, got -1 (a)",
           [&](auto& tensors, auto&) { find(tensors, "a.scale").data = negative.data(); });
