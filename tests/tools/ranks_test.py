@@ -6,7 +6,6 @@ import signal
 import socket
 import struct
 import subprocess
-import time
 import unittest
 
 from support import ONETAP, CommandTest, main, metrics, needs_training, onetap, wait_until, weights
