@@ -15,7 +15,8 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes
   if (!is_network_file(recipe.arch)) {
     const ZooEntry& entry = find_architecture(recipe.arch);
     if (!recipe.width) recipe.width = entry.default_width;
-    if (!recipe.kernel) recipe.kernel = 3;
+    if (!recipe.kernel) recipe.kernel = entry.default_kernel;
+    if (!recipe.expansion) recipe.expansion = entry.default_expansion;
     if (!recipe.image_size) recipe.image_size = source.image_size > 0 ? source.image_size : entry.default_image[1];
   }
   check_precision(recipe);
