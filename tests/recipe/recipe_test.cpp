@@ -91,7 +91,9 @@ TEST(Recipe, SaysWhatIsWrongAndWhere) {
   expect_refused("epochs = 1.5\n", "expected a whole number for epochs");
   expect_refused("epochs = \"3\"\n", "expected a value without quotes");
   expect_refused("arch = 3\n", "in quotes");
-  expect_refused("method = \"sla\"\n", "expected method (test.toml:1) to be conv, sal, got 'sla', did you mean 'sal'?");
+  expect_refused("method = \"sla\"\n", "expected method (test.toml:1) to be conv, sal, random-taps,");
+  expect_refused("method = \"sla\"\n", "got 'sla', did you mean 'sal'?");
+  expect_refused("method = \"binary\"\n", "got 'binary'");  // frozen layers have it
   expect_refused("lr = nan\n", "expected a number for lr");
   expect_refused("lr = inf\n", "expected a number for lr");
   expect_refused("lr = [1]\n", "expected a single value");
