@@ -165,7 +165,7 @@ TEST(Recipe, ChoicesAreEnumsWithTheWordsOfTheirTable) {
   expect_refused("shortcut = 1\n", "in quotes");
   Recipe broken;
   broken.engine = static_cast<EngineChoice>(17);  // by C++ code
-  expect_error(ErrorKind::kUsage, "expected engine to be auto, plain, fused", [&] { check_recipe(broken); });
+  expect_error(ErrorKind::kUsage, "expected engine to be auto, plain, captured, fused", [&] { check_recipe(broken); });
 }
 
 TEST(Recipe, KeysAndFlagsAreUniqueAndDescribed) {

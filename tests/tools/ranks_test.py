@@ -106,11 +106,13 @@ class Ranks(CommandTest):
         # LibTorch's own batch norm of one process rounds more than ours.
         self.assert_same_training("one", "three", 1e-4)
 
-    def test_fused_steps_are_the_plain_ones(self):
+    def test_steps_of_the_engine_are_the_plain_ones(self):
         flags = [*SMALL, *TWO_STEPS, "--batch-size", "15"]
         self.together(2, "plain", *flags)
         self.together(2, "fused", *flags, "--engine", "fused")
         self.assert_same_training("plain", "fused", 1e-4)
+        self.together(2, "captured", *flags, "--engine", "captured")
+        self.assert_same_training("plain", "captured", 1e-4)
 
     def test_a_killed_rank_ends_all_and_another_number_goes_on(self):
         run = self.path("run")

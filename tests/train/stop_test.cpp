@@ -124,7 +124,8 @@ TEST_P(Stop, WinsOverATestImageThatHangs) {
   EXPECT_FALSE(last_state(dir / "run").epoch_logged);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, Stop, ::testing::Values(EngineChoice::kPlain, EngineChoice::kFused),
+INSTANTIATE_TEST_SUITE_P(Engines, Stop,
+                         ::testing::Values(EngineChoice::kPlain, EngineChoice::kCaptured, EngineChoice::kFused),
                          [](const auto& tested) { return std::string(choice_word(tested.param)); });
 
 // Before the first step of the second epoch: the first one is not tested and logged again.
