@@ -25,7 +25,7 @@ class GraphModuleImpl : public torch::nn::Module {
   // x: [N, C, H, W] to [N, classes].
   torch::Tensor forward(const torch::Tensor& x);
 
-  // Every convolution with a method other than `conv`, with its node's name, in order.
+  // Every convolution and linear layer with a method other than `conv`, with its node's name, in order.
   struct TrainedLayer {
     std::string name;
     std::shared_ptr<TrainedConv> layer;
@@ -35,6 +35,10 @@ class GraphModuleImpl : public torch::nn::Module {
   std::vector<TrainedLayer> soft_layers() const;
   void set_temperature(double temperature);
   void set_mode(AttentionMode mode);
+
+  // Those of every TrainedConv.
+  void after_step();
+  void weights_imported();
 
   // How batch norms compute in training, in place of each by its own batch.
   using TrainingNorm = std::function<torch::Tensor(torch::nn::BatchNorm2dImpl&, const torch::Tensor&)>;
@@ -55,6 +59,8 @@ class GraphModuleImpl : public torch::nn::Module {
   template <typename Layer>
   Layer place(const std::string& name, Layer layer);
   void add_conv(const Node& node, Step& step, WeightInit init);
+  // By its method; gives the weight.
+  torch::Tensor add_trained(const Node& node, Step& step);
 
   Graph graph_;
   std::vector<Step> steps_;

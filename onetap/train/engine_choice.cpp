@@ -51,6 +51,7 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
   options.stopped = stopped;
   std::string obstacle = fused::engine_obstacle(graph);
   if (recipe.sync_norm && ranks != nullptr && ranks->size() > 1) obstacle = "batch norm is synchronised (sync_norm)";
+  if (!recipe.decay_norms) obstacle = "batch norms and biases have no weight decay (decay_norms)";
   if (obstacle.empty()) return std::make_unique<fused::Engine>(module, sgd.state(), source, options);
   if (insists) fail_usage("[train] no fused steps for this run: {}", obstacle);
   if (notice) notice("plain steps, for this run has no fused form: " + obstacle);
