@@ -56,7 +56,8 @@ void StageCheck::add(const char* name, Predictions predictions) {
 void StageCheck::trained(nn::GraphModule& module) {
   const nn::EvaluationScope scope(module);
   if (!has_soft_form(module->graph())) {
-    add("dense", predict_by_module(module, test_, options_, "dense"));
+    const char* form = only_form(module->graph());
+    add(form, predict_by_module(module, test_, options_, form));
   } else {
     add("soft", predict_by_module(module, test_, options_, "soft"));
     const nn::ModeGuard guard(module, nn::AttentionMode::kHard);

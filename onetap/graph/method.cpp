@@ -120,6 +120,10 @@ bool has_soft_form(const Graph& graph) {
                      [](const Node& node) { return is_trainable(node) && node.method.info().has_soft_form; });
 }
 
+const char* only_form(const Graph& graph) {
+  return has_methods(graph) ? "trained" : "dense";
+}
+
 std::string method_text(const Node& node) {
   const bool is_conv = node.op == Op::kConv || node.op == Op::kTapConv;
   if (!is_conv && node.method.is_dense()) return "";

@@ -21,6 +21,8 @@ bool has_methods(const Graph& graph);
 
 // Whether any convolution is trained in another form than it is frozen in.
 bool has_soft_form(const Graph& graph);
+// What tables call a network without one: dense, or trained (by a method that keeps its form).
+const char* only_form(const Graph& graph);
 
 // How a convolution is trained or was pruned: "dense", "sal taps=1 share=1"; "" for every other op.
 std::string method_text(const Node& node);

@@ -34,7 +34,7 @@ class GraphModuleImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x);
   torch::Tensor forward_with(const torch::Tensor& x, const ForwardInputs& inputs);
 
-  // Every convolution with a method other than `conv`, with its node's name, in order.
+  // Every convolution and linear layer with a method other than `conv`, with its node's name, in order.
   struct TrainedLayer {
     std::string name;
     std::shared_ptr<TrainedConv> layer;
@@ -44,6 +44,10 @@ class GraphModuleImpl : public torch::nn::Module {
   std::vector<TrainedLayer> soft_layers() const;
   void set_temperature(double temperature);
   void set_mode(AttentionMode mode);
+
+  // Those of every TrainedConv.
+  void after_step();
+  void weights_imported();
 
   // How batch norms compute in training, in place of each by its own batch.
   using TrainingNorm = std::function<torch::Tensor(torch::nn::BatchNorm2dImpl&, const torch::Tensor&)>;
@@ -66,6 +70,8 @@ class GraphModuleImpl : public torch::nn::Module {
   Layer place(const std::string& name, Layer layer);
   void add_conv(const Node& node, Step& step, WeightInit init);
   const torch::Tensor* given_weight(const std::string& node) const;  // null: none
+  // By its method; gives the weight.
+  torch::Tensor add_trained(const Node& node, Step& step);
 
   Graph graph_;
   std::vector<Step> steps_;

@@ -148,7 +148,11 @@ Graph recipe_network(const Recipe& recipe, int64_t classes, int64_t image_size);
 // True if `arch` is a path to a network text file rather than a name of the zoo.
 bool is_network_file(const std::string& arch);
 
-// The paths of a network file and of initial weights made absolute, so that a run resumes from any directory.
+// The run (or .tap file) that the proportions of fixed shifts come from; none: uniform.
+std::optional<std::string> shift_table_run(const Recipe& recipe);
+
+// The paths of a network file, of initial weights and of the shift table made absolute, so that a run resumes from any
+// directory.
 void make_paths_absolute(Recipe& recipe);
 
 }  // namespace onetap

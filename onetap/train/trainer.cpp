@@ -11,7 +11,9 @@
 #include "onetap/train/engine_choice.h"
 #include "onetap/train/evaluate.h"
 #include "onetap/train/finite.h"
+#include "onetap/train/init.h"
 #include "onetap/train/pace.h"
+#include "onetap/train/parameter_rules.h"
 #include "onetap/train/rank_share.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/sgd.h"
@@ -36,6 +38,10 @@ nn::GraphModule make_module(const Recipe& recipe, const Graph& graph, torch::Dev
   return module;
 }
 
+Sgd make_sgd(const Recipe& recipe, const nn::GraphModule& module) {
+  return {*module, {recipe.momentum, recipe.nesterov, recipe.weight_decay}, parameter_rules(module->graph(), recipe)};
+}
+
 class Trainer {
  public:
   // `files` of rank 0 alone.
@@ -51,13 +57,16 @@ class Trainer {
         view_(recipe_view(graph_, source)),
         schedule_(recipe, BatchStream::batch_count(source.train->size(), recipe.batch_size)),
         module_(make_module(recipe, graph_, device_)),
-        sgd_(*module_, {recipe.momentum, recipe.nesterov, recipe.weight_decay}),
-        average_(module_, 0),
+        sgd_(make_sgd(recipe, module_)),
+        average_(module_, recipe.ema),
         share_(ranks) {
     check_network(graph_, source);
     share_.check_batches(recipe, source.train->size());
-    import_init();
-    if (files_ != nullptr) restore();
+    if (files_ != nullptr) {
+      // A checkpoint has the weights, and what a run started from may be gone.
+      if (CheckpointFolder(files_->checkpoints()).list().empty()) start_from_init();
+      restore();
+    }
     join_ranks();
     if (state_.step > 0) saved_ = place();  // on all ranks, for they save together
     engine_ =
@@ -96,14 +105,8 @@ class Trainer {
                  fmt::format("{}; the last good checkpoint is {}{}", problem.what(), last_checkpoint(), advice));
   }
 
-  void import_init() {
-    if (!recipe_.init.empty() && files_ != nullptr) {
-      const auto report = nn::import_weights(SafetensorsFile::read(recipe_.init), nn::state_of(*module_), recipe_.init);
-      if (!report.unused.empty()) {
-        notice(fmt::format("{}: {} tensors are not of this network and were left, such as '{}'", recipe_.init,
-                           report.unused.size(), report.unused.front()));
-      }
-    }
+  void start_from_init() {
+    import_init(recipe_, module_, [this](const std::string& text) { notice(text); });
     average_ = WeightAverage(module_, recipe_.ema);
   }
 
@@ -143,9 +146,9 @@ class Trainer {
       notice("no good checkpoint is left: starting over");
       folder.keep_aside_after(nullptr);
       module_ = make_module(recipe_, graph_, device_);
-      sgd_ = Sgd(*module_, {recipe_.momentum, recipe_.nesterov, recipe_.weight_decay});
+      sgd_ = make_sgd(recipe_, module_);
       taps_ = AttentionRecord();
-      import_init();
+      start_from_init();
     }
   }
 
@@ -236,6 +239,7 @@ class Trainer {
     ++state_.step;
     check_loss(totals.loss);
     sgd_.step(lr);
+    module_->after_step();
     stopping_ = totals.stop;
     state_.loss_sum += totals.loss;
     state_.right += totals.right;
@@ -478,12 +482,6 @@ class Trainer {
 };
 
 }  // namespace
-
-void check_init(const Recipe& recipe, const Graph& graph) {
-  if (recipe.init.empty()) return;
-  const nn::GraphModule module(graph);
-  nn::import_weights(SafetensorsFile::read(recipe.init), nn::state_of(*module), recipe.init);
-}
 
 TrainOutcome train(const RunDirectory& run, const Recipe& recipe, const DataSource& source, const TrainEvents& events,
                    const std::atomic<bool>& stop, RankGroup* ranks) {

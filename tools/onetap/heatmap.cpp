@@ -68,8 +68,10 @@ const AttentionLine& choose_line(const std::vector<AttentionLine>& lines, const 
 HeatmapInput read_run(const HeatmapArguments& arguments) {
   const RunFiles files(arguments.source);
   const Graph graph = files.read_graph();
-  if (!has_soft_form(graph)) {
-    fail_data("[heatmap] expected a run with Shift Attention Layers, got a dense network ({})", arguments.source);
+  const auto& nodes = graph.nodes();
+  if (std::none_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.is_pruned(); })) {
+    fail_data("[heatmap] expected a run with layers that keep taps, got {} ({})",
+              has_methods(graph) ? method_summary(graph) : "a dense network", arguments.source);
   }
   const auto lines = read_attention(files.attention());
   if (lines.empty()) {
@@ -77,7 +79,7 @@ HeatmapInput read_run(const HeatmapArguments& arguments) {
   }
   const AttentionLine& line = choose_line(lines, arguments, files.attention());
   if (line.layers.empty()) {
-    fail_data("[heatmap] expected Shift Attention Layers, got none in epoch {} ({})", line.epoch,
+    fail_data("[heatmap] expected layers that keep taps, got none in epoch {} ({})", line.epoch,
               files.attention().string());
   }
   return {graph.name(), line.epoch, arguments.mean_p() ? mean_attention(line) : kept_shares(line)};
