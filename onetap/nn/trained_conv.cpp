@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/nn/binary_weights.h"
+#include "onetap/nn/convolve.h"
 #include "onetap/nn/fixed_taps.h"
 #include "onetap/nn/shift_attention_conv.h"
 
@@ -20,10 +21,6 @@ std::map<std::string, ConvFactory>& factories() {
   return all;
 }
 
-std::vector<int64_t> extents(const Extent2& extent) {
-  return {extent.h, extent.w};
-}
-
 }  // namespace
 
 void TrainedConv::set_temperature(double temperature) {
@@ -33,7 +30,9 @@ void TrainedConv::set_temperature(double temperature) {
 
 torch::Tensor TrainedConv::effective_weight() const {
   if (mode_ != AttentionMode::kSoft) return finished_weight(mode_);
-  return soft_weight(torch::scalar_tensor(temperature_, torch::kFloat64));
+  if (given_.weight.defined()) return given_.weight;
+  return soft_weight(given_.temperature.defined() ? given_.temperature
+                                                  : torch::scalar_tensor(temperature_, torch::kFloat64));
 }
 
 TrainedConv2d::TrainedConv2d(const Node& node, int64_t in_channels) : node_(node) {
@@ -51,10 +50,7 @@ TrainedConv2d::TrainedConv2d(const Node& node, int64_t in_channels) : node_(node
 
 torch::Tensor TrainedConv2d::forward(const torch::Tensor& x) {
   const auto w = effective_weight();
-  if (node_.op == Op::kLinear) return torch::linear(x, w, bias);
-  const bool strided = node_.stride.h > 1 || node_.stride.w > 1;
-  return torch::conv2d(needs_channels_first(x, w, strided) ? x.contiguous() : x, w, bias, extents(node_.stride),
-                       extents(node_.padding), extents(node_.dilation), node_.groups);
+  return node_.op == Op::kLinear ? torch::linear(x, w, bias) : convolve(x, w, bias, node_);
 }
 
 void TrainedConv2d::pretty_print(std::ostream& stream) const {

@@ -56,6 +56,7 @@ struct Recipe {
   double lr = 0.1;
   LrSchedule schedule = LrSchedule::kStep;
   std::optional<int64_t> lr_every;
+  std::string lr_milestones;
   double lr_factor = 0.1;
   double lr_final = 0;
   double warmup_epochs = 0;
@@ -133,6 +134,9 @@ void check_recipe(const Recipe& recipe);
 
 // Keys of recipes that methods have: taps, share, ...
 std::vector<std::string> recipe_method_keys();
+
+// The epochs of lr_milestones, which need not be whole. kUsage unless they are above 0 and rise.
+std::vector<double> recipe_milestones(const Recipe& recipe);
 
 // What the recipe says about the method, as the graph stores it.
 Method recipe_method(const Recipe& recipe);
