@@ -83,7 +83,7 @@ TEST_P(Methods, ResumeBitForBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Methods, ::testing::ValuesIn(kCases),
-                         [](const ::testing::TestParamInfo<Case>& info) { return info.param.name; });
+                         [](const ::testing::TestParamInfo<Case>& at) { return at.param.name; });
 
 nn::GraphModule last_module(const fs::path& run) {
   const RunFiles files(run);
