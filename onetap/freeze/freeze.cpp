@@ -38,7 +38,7 @@ class Freezer {
     for (const Node& node : net.graph.nodes()) {
       if (layer_shapes(net.graph, node).weight.empty()) continue;
       LayerTensors tensors = freeze_node(node);
-      if (type == WeightType::kF16 && node.op != Op::kActiveShift) {
+      if (type == WeightType::kF16) {
         auto* weight = tensors.weight.data<float>();
         for (size_t i = 0; i < tensors.weight.count(); ++i) weight[i] = float_from_half(half_from_float(weight[i]));
       }
@@ -69,10 +69,6 @@ class Freezer {
       const ScaleShift norm = batch_norm(node.name);
       tensors.weight = to_floats(norm.scale);
       tensors.bias = to_floats(norm.shift);
-      return tensors;
-    }
-    if (node.op == Op::kActiveShift) {
-      tensors.weight = to_floats(state(node.name + ".weight"));
       return tensors;
     }
     const nn::FrozenConv conv = finished(node.name);

@@ -56,7 +56,7 @@ class Skip {
 
 }  // namespace
 
-void import_init(const Recipe& recipe, const nn::GraphModule& module, const InitNotice& notice) {
+void import_init(const Recipe& recipe, nn::GraphModule module, const InitNotice& notice) {
   if (recipe.init.empty()) return;
   const SafetensorsFile file = read_weights(recipe.init, notice);
   const Skip skip(recipe.init_skip);
