@@ -182,7 +182,12 @@ int run_prune(const PruneArguments& options) {
   nn::write_tensors(staged.path() / report.weights().filename(), nn::state_of(*smaller));
   write_file_atomic(staged.path() / "pruning.json", json);
   staged.commit();
-  options.json ? void(std::cout << json) : console().print(prune_text(report));
+  if (options.json) {
+    std::cout << json;
+  } else {
+    std::cout << prune_tables(report) << "\nFine-tune it:\n";
+    console().print("  " + fine_tune_command(report));
+  }
   return 0;
 }
 
@@ -224,7 +229,7 @@ void add_prune(CLI::App& app, Action& action) {
   verb->footer(
       "Examples:\n"
       "  onetap prune runs/resnet56 --by l1 --preset pruned-b --data cifar10 -o pruned/b\n"
-      "  onetap prune runs/resnet56 --by nisp --ratio 0.44 -o pruned/nisp\n"
+      "  onetap prune runs/resnet56 --by nisp --ratio 0.425 -o pruned/nisp\n"
       "  onetap prune runs/resnet56 --by pcas --ratio 0.5 --epochs 2 --layers '!layer1.*' -o pruned/pcas\n"
       "\nThe network in -o is smaller: the channels, what makes them and what reads them are gone. Channels that meet\n"
       "others in a sum stay: of residual blocks the inner ones go. Accuracy before and after the cut is measured with\n"

@@ -73,7 +73,7 @@ nlohmann::ordered_json prune_json(const PruneReport& report) {
   return object;
 }
 
-std::string prune_text(const PruneReport& report) {
+std::string prune_tables(const PruneReport& report) {
   using A = Table::Align;
   Table layers({{"layer"}, {"channels", A::kRight}, {"kept", A::kRight}});
   for (const Node& node : report.before.nodes()) {
@@ -94,7 +94,7 @@ std::string prune_text(const PruneReport& report) {
     sums.add({"loss", fmt::format("{:.4f}", was.loss), fmt::format("{:.4f}", is.loss),
               fmt::format("{:+.4f}", is.loss - was.loss)});
   }
-  return layers.text() + "\n" + sums.text() + "\nFine-tune it:\n  " + fine_tune_command(report) + "\n";
+  return layers.text() + "\n" + sums.text();
 }
 
 }  // namespace onetap::tool

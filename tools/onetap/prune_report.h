@@ -30,6 +30,6 @@ struct PruneReport {
 std::string fine_tune_command(const PruneReport& report);
 
 nlohmann::ordered_json prune_json(const PruneReport& report);
-std::string prune_text(const PruneReport& report);
+std::string prune_tables(const PruneReport& report);
 
 }  // namespace onetap::tool
