@@ -11,7 +11,7 @@ class Help(CommandTest):
     def test_every_verb_explains_itself_with_examples(self):
         top = self.succeeds("--help")
         for verb in (["train"], ["sweep"], ["launch"], ["eval"], ["data"], ["data", "fetch"], ["data", "check"], ["nets"], ["count"],
-                     ["freeze"], ["sensitivity"], ["run"], ["bench"], ["bench", "data"], ["export"], ["heatmap"], ["report"],
+                     ["freeze"], ["prune"], ["sensitivity"], ["run"], ["bench"], ["bench", "data"], ["export"], ["heatmap"], ["report"],
                      ["completion"]):
             self.assertIn(verb[0], top.stdout)
             result = self.succeeds(*verb, "--help")

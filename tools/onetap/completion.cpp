@@ -46,6 +46,8 @@ std::vector<Choice> choices() {
   list.push_back({"--data", "shapes cifar10 cifar100 cifar10: cifar100: folder:"});
   list.push_back({"--device", "auto cpu cuda"});
   list.push_back({"--what", "kept mean-p"});
+  list.push_back({"--by", "l1 nisp pcas"});
+  list.push_back({"--preset", "pruned-a pruned-b"});
   list.push_back({"--arch", "resnet20 resnet32 resnet44 resnet56 resnet110 resnet50-cifar resnet-w"});
   return list;
 }

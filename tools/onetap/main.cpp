@@ -79,6 +79,7 @@ int run(int argc, char** argv) {
   add_nets(app, action);
   add_count(app, action);
   add_freeze(app, action);
+  add_prune(app, action);
   add_sensitivity(app, action);
   add_run(app, action);
   add_bench(app, action);

@@ -19,6 +19,7 @@ void add_data(CLI::App& app, Action& action);
 void add_nets(CLI::App& app, Action& action);
 void add_count(CLI::App& app, Action& action);
 void add_freeze(CLI::App& app, Action& action);
+void add_prune(CLI::App& app, Action& action);
 void add_sensitivity(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_heatmap(CLI::App& app, Action& action);
