@@ -56,6 +56,7 @@ struct Recipe {
   double lr = 0.1;
   LrSchedule schedule = LrSchedule::kStep;
   std::optional<int64_t> lr_every;
+  std::string lr_milestones;
   double lr_factor = 0.1;
   double lr_final = 0;
   double warmup_epochs = 0;
@@ -101,8 +102,10 @@ struct RecipeField {
   // Set where the table of methods brings the field: Recipe::method_keys holds its value, and `member` says nothing.
   const MethodKey* method_key = nullptr;
 
-  bool is_text() const;            // words and other texts, which TOML quotes
-  std::string flag() const;        // "--batch-size"
+  bool is_text() const;      // words and other texts, which TOML quotes
+  std::string flag() const;  // "--batch-size"
+  // The flag that sets the field to a value: "--t1=0.02", "--no-flip".
+  std::string flag_with(const std::string& value) const;
   const char* value_name() const;  // "N", "X", "TEXT" or "" for a switch
 };
 
@@ -130,6 +133,9 @@ std::string toml_string(std::string_view text);
 
 // Checks ranges, choices and what only makes sense together; kUsage otherwise.
 void check_recipe(const Recipe& recipe);
+
+// The epochs in lr_milestones, in order; kUsage unless they ascend.
+std::vector<int64_t> lr_milestones(const Recipe& recipe);
 
 // Keys of recipes that methods have: taps, share, ...
 std::vector<std::string> recipe_method_keys();

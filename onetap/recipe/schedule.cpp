@@ -9,6 +9,7 @@ Schedule::Schedule(const Recipe& recipe, int64_t steps_per_epoch)
     : recipe_(recipe),
       steps_per_epoch_(steps_per_epoch),
       total_steps_(steps_per_epoch * recipe.epochs),
+      milestones_(lr_milestones(recipe)),
       alpha_(recipe.alpha.value_or(
           std::pow(recipe.t1 / recipe.t0, 1.0 / static_cast<double>(std::max<int64_t>(total_steps_, 1))))) {}
 
@@ -23,8 +24,11 @@ double Schedule::learning_rate(int64_t step) const {
         (static_cast<double>(step) - warmup_steps) / std::max(1.0, static_cast<double>(total_steps_) - warmup_steps);
     return recipe_.lr_final + (recipe_.lr - recipe_.lr_final) * 0.5 * (1.0 + std::cos(kPi * done));
   }
+  const int64_t epoch = step / steps_per_epoch_;
   const int64_t every = recipe_.lr_every.value_or(std::max<int64_t>(1, (recipe_.epochs + 2) / 3));
-  const int64_t drops = step / steps_per_epoch_ / every;
+  const int64_t drops = milestones_.empty()
+                            ? epoch / every
+                            : std::upper_bound(milestones_.begin(), milestones_.end(), epoch) - milestones_.begin();
   return recipe_.lr * std::pow(recipe_.lr_factor, static_cast<double>(drops));
 }
 

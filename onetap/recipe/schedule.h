@@ -22,6 +22,7 @@ class Schedule {
   Recipe recipe_;
   int64_t steps_per_epoch_;
   int64_t total_steps_;
+  std::vector<int64_t> milestones_;  // of the learning rate; none: every lr_every epochs
   double alpha_;
 };
 

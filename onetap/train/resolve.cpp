@@ -22,7 +22,7 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes
   if (recipe.augment == AugmentChoice::kAuto) {
     recipe.augment = source.image_size > 0 ? AugmentChoice::kCrop : AugmentChoice::kResizedCrop;
   }
-  if (!recipe.lr_every) recipe.lr_every = std::max<int64_t>(1, (recipe.epochs + 2) / 3);
+  if (!recipe.lr_every && recipe.lr_milestones.empty()) recipe.lr_every = std::max<int64_t>(1, (recipe.epochs + 2) / 3);
   const int64_t cpus = std::max<int64_t>(1, available_cpus() / processes);
   if (recipe.threads == 0) recipe.threads = cpus;
   if (recipe.workers == 0) {

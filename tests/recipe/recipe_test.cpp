@@ -53,6 +53,22 @@ TEST(Recipe, ReadsEveryKindOfValue) {
   EXPECT_EQ(recipe.seed, 18u);
 }
 
+TEST(Recipe, MilestonesAscend) {
+  EXPECT_EQ(lr_milestones(parse("lr_milestones = \"81,122\"\n")), (std::vector<int64_t>{81, 122}));
+  EXPECT_TRUE(lr_milestones(Recipe{}).empty());
+  for (const char* bad : {"122,81", "81,81", "0,5", "81,", "x", "1.5"}) {
+    expect_refused(std::string("lr_milestones = \"") + bad + "\"\n", "epochs that ascend");
+  }
+  expect_refused("lr_milestones = \"81,122\"\nlr_every = 100\n", "one of lr_every and lr_milestones");
+}
+
+TEST(Recipe, FlagsWithTheirValues) {
+  EXPECT_EQ(find_recipe_field("t1")->flag_with("0.02"), "--t1=0.02");
+  EXPECT_EQ(find_recipe_field("batch_size")->flag_with("64"), "--batch-size=64");
+  EXPECT_EQ(find_recipe_field("flip")->flag_with("true"), "--flip");
+  EXPECT_EQ(find_recipe_field("cuda_graph")->flag_with("false"), "--no-cuda-graph");
+}
+
 TEST(Recipe, TextRoundTrips) {
   Recipe recipe;
   recipe.arch = "we\"ird\\path\n/net.txt";

@@ -41,6 +41,19 @@ TEST(Schedule, StepDropsByTenEveryHundredEpochs) {
   EXPECT_NEAR(Schedule(recipe, kSteps).learning_rate(399 * kSteps), 0.0001, 1e-15);
 }
 
+// Wu et al.'s ShiftResNets: 164 epochs, a tenth after 81 and after 122.
+TEST(Schedule, StepDropsAtItsMilestones) {
+  Recipe recipe;
+  recipe.epochs = 164;
+  recipe.lr_milestones = "81, 122";
+  const Schedule schedule(recipe, kSteps);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(81 * kSteps - 1), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(81 * kSteps), 0.01);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate(122 * kSteps - 1), 0.01);
+  EXPECT_NEAR(schedule.learning_rate(122 * kSteps), 0.001, 1e-15);
+  EXPECT_NEAR(schedule.learning_rate(164 * kSteps - 1), 0.001, 1e-15);
+}
+
 TEST(Schedule, CosineEndsAtItsFinalValue) {
   Recipe recipe;
   recipe.schedule = LrSchedule::kCosine;

@@ -1,0 +1,55 @@
+#include "onetap/report/page_files.h"
+#include "onetap/report/svg_canvas.h"
+#include "tools/onetap/reproduce_results.h"
+
+#include <fmt/format.h>
+
+namespace onetap::tool {
+namespace {
+
+constexpr const char* kHead =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+    "img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n";
+
+// Beside the report page's own style.
+constexpr const char* kStyle =
+    ".figure { overflow-x: auto; margin: 1rem 0; }\n.figure svg { max-width: 100%; height: auto; }\n"
+    "ul { padding-left: 1.2rem; }\n";
+
+std::string link(const std::string& target, const std::string& text) {
+  return fmt::format("<a href=\"{}\">{}</a>", escape_xml(target), escape_xml(text));
+}
+
+}  // namespace
+
+std::string results_page(const ExperimentResults& results, const std::string& figure, bool links_runs) {
+  const Experiment& experiment = results.experiment();
+  std::string page = kHead;
+  page += fmt::format("<title>{}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n", escape_xml(experiment.title),
+                      page_files::style_css(), kStyle);
+  page += fmt::format(
+      "<header class=\"top\"><div><h1>{}</h1><p><code>onetap reproduce {}</code></p></div></header>\n<main>\n",
+      escape_xml(experiment.title), escape_xml(experiment.name));
+  for (const auto& [data, table] : results.tables()) {
+    page +=
+        fmt::format("<section><h2>{}</h2>\n<div class=\"scroll\">{}</div></section>\n", escape_xml(data), table.html());
+  }
+  page += fmt::format("<section><h2>Figure</h2>\n<div class=\"figure\">{}</div></section>\n", figure);
+  page += "<section><h2>Notes</h2>\n<ul>\n";
+  for (const std::string& remark : results.remarks()) page += fmt::format("<li>{}</li>\n", escape_xml(remark));
+  page += "</ul></section>\n<section><h2>Files</h2>\n<ul>\n";
+  for (const char* file : {"results.md", "results.csv", "results.json", "figure.svg"}) {
+    page += fmt::format("<li>{}</li>\n", link(file, file));
+  }
+  if (links_runs)
+    page += fmt::format("<li>{}: curves, heat maps and counts of all runs</li>\n", link("runs.html", "runs.html"));
+  for (const RowResult& row : results.rows()) {
+    for (const RunPlace& run : row.runs)
+      page += fmt::format("<li>{}</li>\n", link("../runs/" + run.name + "/", run.name));
+  }
+  return page + "</ul></section>\n</main>\n</body>\n</html>\n";
+}
+
+}  // namespace onetap::tool
