@@ -12,7 +12,7 @@ namespace onetap {
 namespace {
 
 constexpr double kPlotWidth = 420, kPlotHeight = 300;
-constexpr double kLeft = 56, kRight = 20, kTop = 44, kBottom = 46;
+constexpr double kLeft = 56, kRight = 20, kTop = 56, kBottom = 46;
 constexpr double kLegendLine = 20, kEdge = 12;
 constexpr double kLabelSize = 12, kMarkerSize = 4.5;
 
@@ -50,6 +50,7 @@ Axis linear_axis(double least, double most) {
   const double step = round_step((most - least) / 5);
   Axis axis;
   axis.low = std::floor(least / step - 0.2) * step;
+  if (least >= 0) axis.low = std::max(axis.low, 0.0);  // there is no accuracy below
   axis.high = std::ceil(most / step + 0.2) * step;
   const auto count = std::llround((axis.high - axis.low) / step);
   for (int64_t i = 0; i <= count; ++i) axis.ticks.push_back(axis.low + static_cast<double>(i) * step);
@@ -62,6 +63,11 @@ Axis log_axis(double least, double most) {
   axis.low = least / 1.2;
   axis.high = most * 1.2;
   const double decades = std::log10(axis.high / axis.low);
+  if (decades < 1) {  // 1, 2 and 5 would be too few
+    const double step = round_step((axis.high - axis.low) / 5);
+    for (double tick = std::ceil(axis.low / step) * step; tick <= axis.high; tick += step) axis.ticks.push_back(tick);
+    return axis;
+  }
   const std::vector<double> factors = decades > 2 ? std::vector<double>{1} : std::vector<double>{1, 2, 5};
   for (double power = std::pow(10, std::floor(std::log10(axis.low))); power < axis.high; power *= 10) {
     for (const double factor : factors) {
@@ -171,7 +177,7 @@ class Chart {
     canvas_.line(left_, kTop, left_, kTop + kPlotHeight, theme_.muted);
     canvas_.line(left_, kTop + kPlotHeight, left_ + kPlotWidth, kTop + kPlotHeight, theme_.muted);
     text(left_ + kPlotWidth / 2, kTop + kPlotHeight + 36, panel.x_label, theme_.ink, TextStyle::Anchor::kMiddle);
-    text(left_ - 6, kTop - 8, panel.y_label, theme_.ink, TextStyle::Anchor::kStart);
+    text(left_, kTop - 10, panel.y_label, theme_.ink, TextStyle::Anchor::kStart);
     for (const auto kind : {ChartSeries::Kind::kPublished, ChartSeries::Kind::kOurs}) {  // ours on top
       for (const ChartSeries& series : panel.series) {
         if (series.kind == kind) draw_series(series);

@@ -86,7 +86,7 @@ struct Experiment {
   std::string title;  // "Table 1: ..."
   FigureKind figure = FigureKind::kSizes;
   std::vector<ExperimentRow> rows;
-  bool of_paper = true;         // in `all`
+  bool in_all = true;           // one of `all`
   bool freezes = false;         // and tests the frozen files by the CPU runtime
   bool times = false;           // and takes the time of the frozen files
   bool rounds = false;          // accuracy of P > 0.5, as the paper's temperature figure has it

@@ -75,7 +75,7 @@ Experiment demo() {
   Experiment table;
   table.name = "demo";
   table.title = "A small network on the built-in shapes";
-  table.of_paper = false;
+  table.in_all = false;
   table.freezes = true;
   table.times = true;
   table.rounds = true;

@@ -49,6 +49,7 @@ struct Job {
   std::filesystem::path output;  // stdout goes there once the command has succeeded; none if empty
   std::vector<size_t> after;     // jobs that must be done first
   int64_t steps = 0;             // of a training
+  bool is_longer = false;        // a training that has finished in more epochs than were asked for
 
   // True once its result is there: a repeated call passes it over.
   bool is_done() const;

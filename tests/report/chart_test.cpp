@@ -62,6 +62,21 @@ TEST(Chart, LeavesOutWhatCannotBeDrawn) {
   EXPECT_EQ(occurrences(chart_svg("T", {}), "</svg>"), 1u);
 }
 
+TEST(Chart, AccuraciesHaveNoNegativeTicks) {
+  const std::string svg = chart_svg("T", {{"x", "y", true, {{"a", Kind::kOurs, {{1, 1.3}, {2, 95}}}}}});
+  EXPECT_EQ(occurrences(svg, ">-"), 0u);
+  EXPECT_EQ(occurrences(svg, ">0</text>"), 1u);
+  EXPECT_EQ(occurrences(svg, ">100</text>"), 1u);
+}
+
+TEST(Heatmap, PicturesCanHaveOneScale) {
+  const std::vector<PositionShares> maps = {{"a", 1, 2, {0.4, 0.6}, {}}};
+  HeatmapOptions options;
+  EXPECT_EQ(occurrences(heatmap_svg(maps, options), ">100%</text>"), 0u);
+  options.covers = 1;
+  EXPECT_EQ(occurrences(heatmap_svg(maps, options), ">100%</text>"), 1u);
+}
+
 TEST(StackedSvg, PutsPicturesBelowEachOther) {
   const std::string stacked =
       stacked_svg("both", {SvgCanvas(100, 30, "a").finish(), SvgCanvas(80, 50.5, "b").finish()});

@@ -27,9 +27,9 @@ TEST(Experiments, HaveTheNamesOfTheIssue) {
         "fig-heatmaps-5x5", "fig-temperature", "fig-memory", "uneven-shifts", "rivals"}) {
     const Experiment& experiment = find_experiment(name);
     EXPECT_FALSE(experiment.rows.empty()) << name;
-    EXPECT_TRUE(experiment.of_paper) << name << ": part of 'all'";
+    EXPECT_TRUE(experiment.in_all) << name << ": part of 'all'";
   }
-  EXPECT_FALSE(find_experiment("demo").of_paper);
+  EXPECT_FALSE(find_experiment("demo").in_all);
   expect_error(ErrorKind::kUsage, "did you mean 'table1'", [] { find_experiment("tabel1"); });
   expect_error(ErrorKind::kUsage, "known: table1, table2, table3", [] { find_experiment("nonsense"); });
 }

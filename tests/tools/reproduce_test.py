@@ -201,7 +201,8 @@ class Jobs(Reproduce):
         self.assertIn(f"{SANET} ended with exit code 1: onetap: [train] the loss became nan", result.stderr)
         self.assertIn(f"2 of 3 jobs failed or wait for one that did: {SANET}, {UNEVEN}", result.stderr)
         self.assertEqual(self.trained(), [SHIFT, SANET])
-        self.assertEqual([row["state"] for row in self.rows("uneven-shifts")], ["finished", "not trained", "not trained"])
+        self.assertEqual([row["state"] for row in self.rows("uneven-shifts")],
+                         ["finished", "not trained", "unfinished: 0 of 1 epochs"])
         self.reproduced("uneven-shifts", *self.data, *SHORT)
         self.assertEqual(self.trained(), [SHIFT, SANET, SANET, UNEVEN])
 
@@ -216,7 +217,7 @@ class Jobs(Reproduce):
         self.assertEqual([row["frozen_mean"] for row in self.rows("demo")], ["43.75", "43.75"])
 
     def test_rows_without_data_are_marked(self):
-        result = self.reproduced("fig-temperature", *self.data[:2], *SHORT, "--only", "Resnet-20+CIFAR10* T1=0.02")
+        result = self.reproduced("fig-temperature", *self.data[:2], *SHORT, "--only", "Resnet-20+CIFAR10 T1=0.02")
         self.assertIn("warning: no data for some rows: CIFAR-100: 'onetap data fetch cifar100 --to DIR'",
                       self.reproduced("fig-temperature", *self.data[:2], *SHORT, "--only", "* T1=0.02").stderr)
         self.assertNotIn("no data", result.stderr)
@@ -239,7 +240,7 @@ class Interrupts(Reproduce):
         return process
 
     def goes_on(self):
-        self.assertEqual(self.rows("fig-heatmaps")[0]["state"], "training: 1 of 2 epochs")
+        self.assertEqual(self.rows("fig-heatmaps")[0]["state"], "unfinished: 1 of 2 epochs")
         self.reproduced("fig-heatmaps", *self.data, *self.HALF)
         row, = self.rows("fig-heatmaps")
         self.assertEqual((row["state"], row["accuracy_mean"], row["epochs"]), ("finished", "80", "2"))
@@ -345,7 +346,8 @@ class Results(Reproduce):
         for name, rows in (("fig-heatmaps", 1), ("uneven-shifts", 3), ("fig-temperature", 85)):
             with_browser.open(os.path.join(self.out, name, "index.html"))
             self.assertEqual(with_browser.script("document.querySelectorAll('tbody tr').length"), rows)
-            self.assertGreater(with_browser.script("document.querySelector('.figure svg').getBoundingClientRect().width"), 300)
+            width = "document.querySelector('.figure svg').getBoundingClientRect().width"
+            self.assertGreater(with_browser.script(width), 300)
             with_browser.resize(360, 740)
             self.assertLessEqual(with_browser.script("document.documentElement.scrollWidth"), 360)
             with_browser.resize(1280, 900)
@@ -362,7 +364,8 @@ class ForReal(Reproduce):
 
     @needs_training
     def test_demo(self):
-        command = ["reproduce", "demo", "--epochs-scale", "0.34", "--out", self.out, "--device", "cpu", "--threads", 1, "--json"]
+        command = ["reproduce", "demo", "--epochs-scale", "0.34", "--out", self.out, "--device", "cpu", "--threads", 1,
+                   "--json"]
         answer = json.loads(self.succeeds(*command).stdout)
         rows = answer[0]["rows"]
         self.assertEqual([(row["state"], row["epochs"], row["epochs_full"]) for row in rows], [("finished", 2, 6)] * 2)
@@ -370,7 +373,8 @@ class ForReal(Reproduce):
             self.assertGreater(row["accuracy"]["mean"], 12, "chance is 10 %")
             self.assertAlmostEqual(row["frozen"]["mean"], row["accuracy"]["mean"], delta=1)
             self.assertGreater(row["milliseconds"], 0)
-            self.assertEqual(row["file_bytes"], os.path.getsize(os.path.join(self.run_path(row["runs"][0]["run"]), "model.tap")))
+            file = os.path.join(self.run_path(row["runs"][0]["run"]), "model.tap")
+            self.assertEqual(row["file_bytes"], os.path.getsize(file))
         again = onetap(*command, "-v")
         self.assertEqual(json.loads(again.stdout), answer)
         self.assertNotIn("starts", again.stderr)

@@ -9,6 +9,7 @@
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/reproduce_data.h"
 #include "tools/onetap/reproduce_results.h"
+#include "tools/onetap/sweep_results.h"
 #include "tools/onetap/verbs.h"
 
 #include <fmt/format.h>
@@ -56,7 +57,7 @@ std::vector<const Experiment*> chosen_experiments(const ReproduceOptions& option
       continue;
     }
     for (const Experiment& experiment : experiments()) {
-      if (experiment.of_paper) add(experiment);
+      if (experiment.in_all) add(experiment);
     }
   }
   if (chosen.empty()) {
@@ -123,6 +124,12 @@ const char* job_state(const Job& job, bool has_data) {
   return job.kind == Job::Kind::kTrain && job.run.files().holds_run() ? "goes on" : "new";
 }
 
+// Of the epochs of a training.
+double share_left(const Job& job) {
+  const auto scores = read_scores(job.run.files());
+  return scores ? 1 - static_cast<double>(scores->epochs) / static_cast<double>(job.run.epochs) : 1;
+}
+
 // Every job with its command, and how long the trainings will take.
 int print_plan(const ReproduceOptions& options, const std::vector<Job>& jobs,
                const std::map<std::string, std::string>& data) {
@@ -143,7 +150,7 @@ int print_plan(const ReproduceOptions& options, const std::vector<Job>& jobs,
       const auto pace = expected_pace(job, options.out, on_cpu);
       const bool is_done = job.is_done();
       if (pace && !is_done) {
-        const double seconds = pace->seconds_per_step * static_cast<double>(job.steps);
+        const double seconds = pace->seconds_per_step * static_cast<double>(job.steps) * share_left(job);
         line += fmt::format(", about {} by {}", duration_text(seconds), pace->source);
         entry["seconds"] = seconds;
         entry["seconds_by"] = pace->source;

@@ -87,17 +87,27 @@ std::vector<PositionShares> our_maps(const RowResult& row) {
   return {};
 }
 
+double largest_share(const std::vector<PositionShares>& maps) {
+  double largest = 0;
+  for (const PositionShares& map : maps) {
+    for (const double share : map.share) largest = std::max(largest, share);
+  }
+  return largest;
+}
+
 std::string heatmap_figure(const ExperimentResults& results) {
   const Experiment& experiment = results.experiment();
+  const auto published = paper_heatmaps(experiment.paper_maps);
+  const RowResult& row = results.rows().front();
+  const auto ours = row.runs.empty() ? std::vector<PositionShares>() : our_maps(row);
   HeatmapOptions options;
+  options.covers = std::max(largest_share(published), largest_share(ours));
   options.title = "Published (shades of the figure)";
-  std::vector<std::string> pictures = {heatmap_svg(paper_heatmaps(experiment.paper_maps), options)};
-  for (const RowResult& row : results.rows()) {
-    if (row.runs.empty()) continue;
-    const auto maps = our_maps(row);
+  std::vector<std::string> pictures = {heatmap_svg(published, options)};
+  if (!ours.empty()) {
     options.title = fmt::format("Ours: {}, seed {}, {} of {} epochs", row.row->label, row.runs.front().seed, row.epochs,
                                 row.full_epochs);
-    if (!maps.empty()) pictures.push_back(heatmap_svg(maps, options));
+    pictures.push_back(heatmap_svg(ours, options));
   }
   return stacked_svg(experiment.title, pictures);
 }

@@ -1,4 +1,3 @@
-#include "onetap/report/page_files.h"
 #include "onetap/report/svg_canvas.h"
 #include "tools/onetap/reproduce_results.h"
 
@@ -13,10 +12,18 @@ constexpr const char* kHead =
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
     "img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n";
 
-// Beside the report page's own style.
+// Of its own: the report page's style is for charts that its script draws, and would repaint our figure.
 constexpr const char* kStyle =
-    ".figure { overflow-x: auto; margin: 1rem 0; }\n.figure svg { max-width: 100%; height: auto; }\n"
-    "ul { padding-left: 1.2rem; }\n";
+    "body { margin: 0 auto; max-width: 1180px; padding: 1.5rem 1.25rem 3rem; background: #fbfbf9; color: #17212b;\n"
+    "  font: 15px/1.5 system-ui, sans-serif; font-variant-numeric: tabular-nums; }\n"
+    "h1 { margin: 0; font-size: 1.6rem; line-height: 1.2; }\nh2 { font-size: 1.2rem; margin: 1.8rem 0 0.6rem; }\n"
+    "a { color: #0b6a8f; }\ncode { overflow-wrap: anywhere; }\nul { padding-left: 1.2rem; overflow-wrap: anywhere; }\n"
+    ".scroll { overflow: auto; max-height: 40rem; border: 1px solid #dde2e6; border-radius: 8px; background: #fff; }\n"
+    "table { width: 100%; border-collapse: collapse; font-size: 0.86rem; }\n"
+    "th, td { padding: 0.45rem 0.7rem; text-align: left; white-space: nowrap; border-bottom: 1px solid #eaedf0; }\n"
+    "th { color: #52606d; }\n.number { text-align: right; }\n"
+    ".figure { overflow: auto; border: 1px solid #dde2e6; border-radius: 8px; background: #fff; }\n"
+    ".figure svg { display: block; max-width: 100%; height: auto; }\n";
 
 std::string link(const std::string& target, const std::string& text) {
   return fmt::format("<a href=\"{}\">{}</a>", escape_xml(target), escape_xml(text));
@@ -27,11 +34,10 @@ std::string link(const std::string& target, const std::string& text) {
 std::string results_page(const ExperimentResults& results, const std::string& figure, bool links_runs) {
   const Experiment& experiment = results.experiment();
   std::string page = kHead;
-  page += fmt::format("<title>{}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n", escape_xml(experiment.title),
-                      page_files::style_css(), kStyle);
-  page += fmt::format(
-      "<header class=\"top\"><div><h1>{}</h1><p><code>onetap reproduce {}</code></p></div></header>\n<main>\n",
-      escape_xml(experiment.title), escape_xml(experiment.name));
+  page +=
+      fmt::format("<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n", escape_xml(experiment.title), kStyle);
+  page += fmt::format("<header><h1>{}</h1><p><code>onetap reproduce {}</code></p></header>\n<main>\n",
+                      escape_xml(experiment.title), escape_xml(experiment.name));
   for (const auto& [data, table] : results.tables()) {
     page +=
         fmt::format("<section><h2>{}</h2>\n<div class=\"scroll\">{}</div></section>\n", escape_xml(data), table.html());

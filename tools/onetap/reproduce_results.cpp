@@ -37,6 +37,8 @@ std::optional<double> number_in(const fs::path& path, const char* key, const cha
     console().warn(fmt::format("[reproduce] expected '{}', got none ({})", key, path.string()));
   } catch (const Error& problem) {
     console().warn(problem.what());
+  } catch (const nlohmann::json::exception& problem) {
+    console().warn(fmt::format("[reproduce] expected numbers, got {} ({})", problem.what(), path.string()));
   }
   return std::nullopt;
 }
@@ -82,7 +84,7 @@ std::string state_of(const fs::path& out, const ExperimentRow& row, const std::v
   const auto begun = find_runs(out, run_stem(row.run));
   if (!begun.empty()) {
     const auto scores = read_scores(begun.back().files());
-    return fmt::format("training: {} of {} epochs", scores ? scores->epochs : 0, begun.back().epochs);
+    return fmt::format("unfinished: {} of {} epochs", scores ? scores->epochs : 0, begun.back().epochs);
   }
   return data.count(row.run.data) == 0 ? "no data" : "not trained";
 }
