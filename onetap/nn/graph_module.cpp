@@ -6,6 +6,7 @@
 #include "onetap/graph/op.h"
 #include "onetap/graph/uses.h"
 #include "onetap/nn/batch_norm.h"
+#include "onetap/nn/convolve.h"
 
 #include <functional>
 #include <unordered_map>
@@ -116,10 +117,9 @@ void GraphModuleImpl::add_conv(const Node& node, Step& step, WeightInit init) {
         .bias(node.bias);
     auto conv = place(node.name, torch::nn::Conv2d(options));
     weight = conv->weight;
-    const bool strided = node.stride.h > 1 || node.stride.w > 1;
-    step.run = [conv, strided](const Values& values) mutable {
-      const torch::Tensor& x = values[0];
-      return conv->forward(needs_channels_first(x, conv->weight, strided) ? x.contiguous() : x);
+    step.run = [this, conv, node](const Values& values) {
+      const torch::Tensor* given = given_weight(node.name);
+      return convolve(values[0], given != nullptr ? *given : conv->weight, conv->bias, node);
     };
   }
   if (init == WeightInit::kFanOut) {
@@ -194,6 +194,38 @@ torch::Tensor GraphModuleImpl::forward(const torch::Tensor& x) {
     if (observer_) observer_(graph_.nodes()[i], values[i]);
   }
   return values[output_];
+}
+
+const torch::Tensor* GraphModuleImpl::given_weight(const std::string& node) const {
+  if (given_ == nullptr) return nullptr;
+  const auto found = given_->weights.find(node);
+  return found == given_->weights.end() ? nullptr : &found->second;
+}
+
+// The inputs are the layers' while this lives.
+class GraphModuleImpl::Giving {
+ public:
+  Giving(GraphModuleImpl& module, const ForwardInputs& inputs) : module_(module) {
+    module_.given_ = &inputs;
+    for (const TrainedLayer& trained : module_.trained_layers_) {
+      const torch::Tensor* weight = module_.given_weight(trained.name);
+      trained.layer->set_given({inputs.temperature, weight != nullptr ? *weight : torch::Tensor()});
+    }
+  }
+  Giving(const Giving&) = delete;
+  Giving& operator=(const Giving&) = delete;
+  ~Giving() {
+    module_.given_ = nullptr;
+    for (const TrainedLayer& trained : module_.trained_layers_) trained.layer->set_given({});
+  }
+
+ private:
+  GraphModuleImpl& module_;
+};
+
+torch::Tensor GraphModuleImpl::forward_with(const torch::Tensor& x, const ForwardInputs& inputs) {
+  const Giving giving(*this, inputs);
+  return forward(x);
 }
 
 std::vector<GraphModuleImpl::TrainedLayer> GraphModuleImpl::soft_layers() const {

@@ -7,9 +7,17 @@
 
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace onetap::nn {
+
+// What a forward pass in training takes from outside, in place of what layers have themselves.
+struct ForwardInputs {
+  torch::Tensor temperature;  // one number, on the device; undefined: the layers' own
+  // Of convolutions, by node: what they multiply by. The caller computes it from the parameters, and has its gradients.
+  std::unordered_map<std::string, torch::Tensor> weights;
+};
 
 enum class WeightInit {
   kDefault,  // LibTorch's own: uniform, +-1/sqrt(fan in)
@@ -24,6 +32,7 @@ class GraphModuleImpl : public torch::nn::Module {
 
   // x: [N, C, H, W] to [N, classes].
   torch::Tensor forward(const torch::Tensor& x);
+  torch::Tensor forward_with(const torch::Tensor& x, const ForwardInputs& inputs);
 
   // Every convolution with a method other than `conv`, with its node's name, in order.
   struct TrainedLayer {
@@ -48,6 +57,7 @@ class GraphModuleImpl : public torch::nn::Module {
 
  private:
   struct Step;  // one node, ready to run
+  class Giving;
   using Values = std::vector<torch::Tensor>;
 
   void build(WeightInit init);
@@ -55,6 +65,7 @@ class GraphModuleImpl : public torch::nn::Module {
   template <typename Layer>
   Layer place(const std::string& name, Layer layer);
   void add_conv(const Node& node, Step& step, WeightInit init);
+  const torch::Tensor* given_weight(const std::string& node) const;  // null: none
 
   Graph graph_;
   std::vector<Step> steps_;
@@ -62,6 +73,7 @@ class GraphModuleImpl : public torch::nn::Module {
   std::vector<TrainedLayer> trained_layers_;
   TrainingNorm training_norm_;
   Observer observer_;
+  const ForwardInputs* given_ = nullptr;  // of the forward pass under way
 };
 TORCH_MODULE(GraphModule);
 

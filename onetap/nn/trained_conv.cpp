@@ -1,6 +1,7 @@
 #include "onetap/nn/trained_conv.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/nn/convolve.h"
 #include "onetap/nn/shift_attention_conv.h"
 
 #include <cmath>
@@ -14,10 +15,6 @@ std::map<std::string, ConvFactory>& factories() {
   return all;
 }
 
-std::vector<int64_t> extents(const Extent2& extent) {
-  return {extent.h, extent.w};
-}
-
 }  // namespace
 
 void TrainedConv::set_temperature(double temperature) {
@@ -27,7 +24,9 @@ void TrainedConv::set_temperature(double temperature) {
 
 torch::Tensor TrainedConv::effective_weight() const {
   if (mode_ != AttentionMode::kSoft) return finished_weight(mode_);
-  return soft_weight(torch::scalar_tensor(temperature_, torch::kFloat64));
+  if (given_.weight.defined()) return given_.weight;
+  return soft_weight(given_.temperature.defined() ? given_.temperature
+                                                  : torch::scalar_tensor(temperature_, torch::kFloat64));
 }
 
 TrainedConv2d::TrainedConv2d(const Node& node, int64_t in_channels) : node_(node) {
@@ -42,10 +41,7 @@ TrainedConv2d::TrainedConv2d(const Node& node, int64_t in_channels) : node_(node
 }
 
 torch::Tensor TrainedConv2d::forward(const torch::Tensor& x) {
-  const bool strided = node_.stride.h > 1 || node_.stride.w > 1;
-  const auto w = effective_weight();
-  return torch::conv2d(needs_channels_first(x, w, strided) ? x.contiguous() : x, w, bias, extents(node_.stride),
-                       extents(node_.padding), extents(node_.dilation), node_.groups);
+  return convolve(x, effective_weight(), bias, node_);
 }
 
 void TrainedConv2d::pretty_print(std::ostream& stream) const {

@@ -43,6 +43,13 @@ class TrainedConv : public torch::nn::Module {
   AttentionMode mode() const { return mode_; }
   void set_mode(AttentionMode mode) { mode_ = mode; }
 
+  // In mode kSoft, what effective_weight() takes in place of its own: the temperature as a tensor of one number on the
+  // device of the parameters, or the weight itself, by a caller that computed it from them. Undefined: its own.
+  struct Given {
+    torch::Tensor temperature, weight;
+  };
+  void set_given(Given given) { given_ = std::move(given); }
+
   // What the convolution multiplies by in the present mode, at the present temperature; shaped as `weight`.
   torch::Tensor effective_weight() const;
 
@@ -57,6 +64,7 @@ class TrainedConv : public torch::nn::Module {
 
  private:
   double temperature_ = 1.0;
+  Given given_;
   AttentionMode mode_ = AttentionMode::kSoft;
 };
 

@@ -84,8 +84,8 @@ void check_together(const Recipe& recipe) {
   if (recipe.t1 > recipe.t0) {
     fail_usage("[recipe] expected t1 to be at most t0 = {} (the temperature falls), got {}", recipe.t0, recipe.t1);
   }
-  if (!lr_milestones(recipe).empty() && recipe.lr_every) {
-    fail_usage("[recipe] expected one of lr_every and lr_milestones, got both");
+  if (!recipe_milestones(recipe).empty() && recipe.lr_every) {
+    fail_usage("[recipe] expected lr_every or lr_milestones, got both");
   }
   if (recipe.warmup_epochs > static_cast<double>(recipe.epochs)) {
     fail_usage("[recipe] expected warmup_epochs of at most {} epochs, got {}", recipe.epochs, recipe.warmup_epochs);
@@ -151,26 +151,27 @@ void check_recipe(const Recipe& recipe) {
   check_together(recipe);
 }
 
+std::vector<double> recipe_milestones(const Recipe& recipe) {
+  std::vector<double> epochs;
+  if (trim(recipe.lr_milestones).empty()) return epochs;
+  for (const std::string_view part : split(recipe.lr_milestones, ',')) {
+    const auto epoch = parse_double(trim(part));
+    const double last = epochs.empty() ? 0 : epochs.back();
+    if (!epoch || !std::isfinite(*epoch) || *epoch <= last) {
+      fail_usage("[recipe] expected lr_milestones to be epochs above 0 that rise, such as '81,122', got '{}'",
+                 recipe.lr_milestones);
+    }
+    epochs.push_back(*epoch);
+  }
+  return epochs;
+}
+
 Method recipe_method(const Recipe& recipe) {
   Method method(recipe.method);
   for (const MethodKey& key : method.info().keys) {
     method.set(key.name, parse_method_value(key, method_key_text(recipe, key)));
   }
   return method;
-}
-
-std::vector<int64_t> lr_milestones(const Recipe& recipe) {
-  std::vector<int64_t> epochs;
-  if (recipe.lr_milestones.empty()) return epochs;
-  for (const std::string_view part : split(recipe.lr_milestones, ',')) {
-    const auto epoch = parse_int(trim(part));
-    if (!epoch || *epoch < 1 || (!epochs.empty() && *epoch <= epochs.back())) {
-      fail_usage("[recipe] expected lr_milestones as epochs that ascend, such as 81,122, got '{}'",
-                 recipe.lr_milestones);
-    }
-    epochs.push_back(*epoch);
-  }
-  return epochs;
 }
 
 std::vector<std::string> recipe_method_keys() {

@@ -134,11 +134,11 @@ std::string toml_string(std::string_view text);
 // Checks ranges, choices and what only makes sense together; kUsage otherwise.
 void check_recipe(const Recipe& recipe);
 
-// The epochs in lr_milestones, in order; kUsage unless they ascend.
-std::vector<int64_t> lr_milestones(const Recipe& recipe);
-
 // Keys of recipes that methods have: taps, share, ...
 std::vector<std::string> recipe_method_keys();
+
+// The epochs of lr_milestones, which need not be whole. kUsage unless they are above 0 and rise.
+std::vector<double> recipe_milestones(const Recipe& recipe);
 
 // What the recipe says about the method, as the graph stores it.
 Method recipe_method(const Recipe& recipe);

@@ -3,6 +3,8 @@
 
 #include "onetap/recipe/recipe.h"
 
+#include <vector>
+
 namespace onetap {
 
 class Schedule {
@@ -19,10 +21,12 @@ class Schedule {
   double temperature(int64_t step) const;
 
  private:
+  int64_t drops(int64_t step) const;
+
   Recipe recipe_;
   int64_t steps_per_epoch_;
   int64_t total_steps_;
-  std::vector<int64_t> milestones_;  // of the learning rate; none: every lr_every epochs
+  std::vector<double> milestones_;  // steps
   double alpha_;
 };
 

@@ -20,7 +20,7 @@ int64_t scaled(double epochs, double scale) {
 std::string scaled_list(std::string_view epochs, double scale) {
   std::vector<std::string> parts;
   for (const std::string_view part : split(epochs, ',')) {
-    parts.push_back(fmt::format("{}", scaled(parse_double(part).value_or(1), scale)));
+    parts.push_back(fmt::format("{:.6g}", parse_double(part).value_or(1) * scale));  // they need not be whole
   }
   return join(parts, ",");
 }

@@ -7,11 +7,10 @@
 namespace onetap {
 namespace {
 
-// Both were trained for 64,000 steps of 128 images, with a tenth of the learning rate after half of them and after
-// three quarters.
-Settings shift_training() {
+// 64,000 steps of 128 images, with a tenth of the learning rate after half of them and after three quarters.
+Settings shift_training(const char* milestones) {
   return {
-      {"epochs", "164"}, {"batch_size", "128"}, {"lr", "0.1"}, {"lr_milestones", "81,122"}, {"weight_decay", "5e-4"}};
+      {"epochs", "164"}, {"batch_size", "128"}, {"lr", "0.1"}, {"lr_milestones", milestones}, {"weight_decay", "5e-4"}};
 }
 
 }  // namespace
@@ -65,8 +64,8 @@ RunSpec sanet_resnet50(const Settings& more) {
 RunSpec shiftresnet110(const char* data) {
   RunSpec run;
   run.data = data;
-  run.settings = with({{"arch", "shiftresnet110"}, {"width", "16"}, {"expansion", "6"}, {"method", "conv"}},
-                      with(shift_training(), {{"restart_momentum", "true"}}));
+  run.settings = with({{"arch", "shiftresnet110"}, {"expansion", "6"}, {"method", "conv"}},
+                      with(shift_training("81,122"), {{"restart_momentum", "true"}}));
   return run;
 }
 
@@ -74,7 +73,8 @@ RunSpec asresnet(const char* data) {
   RunSpec run;
   run.data = data;
   run.settings = with({{"arch", "asresnet"}, {"width", "88"}, {"expansion", "1"}, {"method", "conv"}},
-                      with(shift_training(), {{"nesterov", "true"}, {"decay_norms", "false"}}));
+                      with(shift_training("81.84,122.76"),
+                           {{"weight_init", "fan-out"}, {"nesterov", "true"}, {"decay_norms", "false"}}));
   return run;
 }
 

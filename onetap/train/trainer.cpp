@@ -197,7 +197,7 @@ class Trainer {
     state_.epoch_logged = false;
     pace_.start_epoch();
     module_->train();
-    const bool done = engine_ != nullptr ? run_fused(first) : run_plain(options);
+    const bool done = engine_ != nullptr ? run_engine(first) : run_plain(options);
     if (state_.step == before.step) state_ = before;  // stopped before a step: still at the end of the epoch before
     return done;
   }
@@ -271,7 +271,7 @@ class Trainer {
   }
 
   // The engine's steps in portions, so that the run can be watched and stopped without making the GPU wait.
-  bool run_fused(int64_t first) {
+  bool run_engine(int64_t first) {
     constexpr double kPortionSeconds = 0.5;
     const int64_t per_epoch = schedule_.steps_per_epoch();
     int64_t portion = 1;
@@ -466,7 +466,7 @@ class Trainer {
   Sgd sgd_;
   WeightAverage average_;
   RankShare share_;
-  std::unique_ptr<fused::Engine> engine_;  // null: LibTorch's autograd
+  std::unique_ptr<fused::Engine> engine_;  // null: LibTorch's autograd, op by op
   RunState state_;
   bool stopping_ = false;  // all ranks know that one was told to stop
   fs::path last_checkpoint_;

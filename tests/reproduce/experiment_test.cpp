@@ -70,6 +70,8 @@ TEST(Experiments, EveryRowBuildsItsNetwork) {
 }
 
 TEST(Experiments, CountsOfTheTables) {
+  EXPECT_EQ(experiment_counts(find_row("table1", "ShiftNet", "cifar10").run)->params, 1177946);
+  EXPECT_EQ(experiment_counts(find_row("table1", "ASNet", "cifar100").run)->params, 1024684);
   EXPECT_EQ(experiment_counts(find_row("table1", "SANet", "cifar10").run)->params, 981609.5);
   EXPECT_EQ(experiment_counts(find_row("table1", "SANet", "cifar100").run)->params, 1011579.5);
   EXPECT_EQ(experiment_counts(find_row("table1", "Baseline", "cifar100").run)->macs, 183250208);
@@ -116,7 +118,22 @@ TEST(Experiments, TheTemperatureFigureHasThePapersPoints) {
 TEST(Experiments, AgreeWithTheRecipes) {
   const struct {
     const char *file, *experiment, *label, *data;
-  } pairs[] = {{"cifar10-sanet", "table1", "SANet", "cifar10"},
+  } pairs[] = {{"cifar10-shiftresnet110", "table1", "ShiftNet", "cifar10"},
+               {"cifar100-shiftresnet110", "table1", "ShiftNet", "cifar100"},
+               {"cifar10-asnet", "table1", "ASNet", "cifar10"},
+               {"cifar100-asnet", "table1", "ASNet", "cifar100"},
+               {"cifar10-resnet56-baseline", "table2", "ResNet-56 A", "cifar10"},
+               {"cifar100-resnet50-baseline", "table3", "ResNet-50, 16.9 M", "cifar100"},
+               {"cifar10-uneven-shifts", "uneven-shifts", "in SANet's proportions", "cifar10"},
+               {"cifar10-bc", "fig-memory", "Resnet20+BC w=100", "cifar10"},
+               {"cifar10-bwn", "fig-memory", "Resnet20+BWN w=80", "cifar10"},
+               {"cifar10-mobilenetv2", "fig-memory", "MobileNetV2", "cifar10"},
+               {"cifar10-squeezenet", "fig-memory", "SqueezeNet", "cifar10"},
+               {"imagenet-w16-baseline", "table-imagenet", "ResNet-w16 (CLs)", "imagenet"},
+               {"imagenet-w24-baseline", "table-imagenet", "ResNet-w24 (CLs)", "imagenet"},
+               {"imagenet-shiftnet-a", "table-imagenet", "ShiftNet-A", "imagenet"},
+               {"imagenet-shiftnet-b", "table-imagenet", "ShiftNet-B", "imagenet"},
+               {"cifar10-sanet", "table1", "SANet", "cifar10"},
                {"cifar10-baseline", "table1", "Baseline", "cifar10"},
                {"cifar100-sanet", "table1", "SANet", "cifar100"},
                {"cifar100-baseline", "table1", "Baseline", "cifar100"},
@@ -147,7 +164,7 @@ TEST(ExperimentRecipe, ScalesWhatIsCountedInEpochs) {
   EXPECT_EQ(least.lr_every, 1);
   const Recipe shift = experiment_recipe(find_row("table1", "ShiftNet", "cifar10").run, 0.5);
   EXPECT_EQ(shift.epochs, 82);
-  EXPECT_EQ(shift.lr_milestones, "41,61");
+  EXPECT_EQ(shift.lr_milestones, "40.5,61");
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ TEST(Finite, FindsEveryKindOfValueAnywhere) {
 TEST(Divergence, EndsWithItsStepAndKeepsNothingBad) {
   const TempDir dir;
   int number = 0;
-  for (const char* engine : {"plain", "fused"}) {
+  for (const char* engine : {"plain", "captured", "fused"}) {
     for (const char* method : {"sal", "conv"}) {
       for (const int64_t batch : {16, 96}) {
         for (const double lr : {1e4, 1e6}) {
