@@ -11,7 +11,8 @@
 namespace onetap {
 namespace {
 
-constexpr double kPlotWidth = 420, kPlotHeight = 300;
+constexpr double kPlotWidth = 420, kPlotHeight = 300;      // of a panel among others
+constexpr double kSingleWidth = 620, kSingleHeight = 380;  // of one alone
 constexpr double kLeft = 56, kRight = 20, kTop = 56, kBottom = 46;
 constexpr double kLegendLine = 20, kEdge = 12;
 constexpr double kLabelSize = 12, kMarkerSize = 4.5;
@@ -30,7 +31,11 @@ struct Axis {
   double place(double value) const {
     return log ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);
   }
-  bool holds(double value) const { return std::isfinite(value) && (!log || value > 0); }
+  void start_at(double value) {
+    low = value;
+    ticks.erase(std::remove_if(ticks.begin(), ticks.end(), [&](double tick) { return tick < value - 1e-9; }),
+                ticks.end());
+  }
 };
 
 // 1, 2 or 5 times a power of ten.
@@ -78,7 +83,7 @@ Axis log_axis(double least, double most) {
 }
 
 std::string tick_text(double value) {
-  if (std::abs(value) >= 1e6) return fmt::format("{:.4g} M", value / 1e6);
+  if (std::abs(value) >= 1e5) return fmt::format("{:.4g} M", value / 1e6);
   return fmt::format("{:.6g}", std::abs(value) < 1e-9 ? 0.0 : value);
 }
 
@@ -106,9 +111,11 @@ class Chart {
       : panels_(panels),
         theme_(Theme::light()),
         names_(series_names(panels)),
-        columns_(std::max<size_t>(1, std::min<size_t>(panels.size() > 1 ? 4 : 2, names_.size()))),
-        width_(static_cast<double>(std::max<size_t>(1, panels.size())) * (kLeft + kPlotWidth + kRight)),
-        height_(kTop + kPlotHeight + kBottom + kLegendLine * static_cast<double>(legend_lines()) + kEdge),
+        plot_width_(panels.size() > 1 ? kPlotWidth : kSingleWidth),
+        plot_height_(panels.size() > 1 ? kPlotHeight : kSingleHeight),
+        columns_(std::max<size_t>(1, std::min<size_t>(panels.size() > 1 ? 4 : 3, names_.size()))),
+        width_(static_cast<double>(std::max<size_t>(1, panels.size())) * (kLeft + plot_width_ + kRight)),
+        height_(kTop + plot_height_ + kBottom + kLegendLine * static_cast<double>(legend_lines()) + kEdge),
         canvas_(width_, height_, title),
         title_(title) {}
 
@@ -116,7 +123,7 @@ class Chart {
     canvas_.rectangle({0, 0, width_, height_}, theme_.background);
     text(kEdge, 22, title_, theme_.ink, TextStyle::Anchor::kStart, true);
     for (size_t i = 0; i < panels_.size(); ++i) {
-      left_ = static_cast<double>(i) * (kLeft + kPlotWidth + kRight) + kLeft;
+      left_ = static_cast<double>(i) * (kLeft + plot_width_ + kRight) + kLeft;
       draw_panel(panels_[i]);
     }
     draw_legend();
@@ -144,14 +151,19 @@ class Chart {
     canvas_.text(x, y, what, {kLabelSize, ink, anchor, bold});
   }
 
-  double at_x(double value) const { return left_ + kPlotWidth * x_.place(value); }
-  double at_y(double value) const { return kTop + kPlotHeight * (1 - y_.place(value)); }
+  double at_x(double value) const { return left_ + plot_width_ * x_.place(value); }
+  double at_y(double value) const { return kTop + plot_height_ * (1 - y_.place(value)); }
+
+  static bool is_shown(const ChartPanel& panel, const ChartPoint& point) {
+    const bool has_place = std::isfinite(point.x) && std::isfinite(point.y) && (!panel.log_x || point.x > 0);
+    return has_place && (!panel.y_from || point.y >= *panel.y_from);
+  }
 
   void find_axes(const ChartPanel& panel) {
     double least_x = std::numeric_limits<double>::infinity(), most_x = -least_x, least_y = least_x, most_y = -least_x;
     for (const ChartSeries& series : panel.series) {
       for (const ChartPoint& point : series.points) {
-        if (!std::isfinite(point.x) || !std::isfinite(point.y) || (panel.log_x && point.x <= 0)) continue;
+        if (!is_shown(panel, point)) continue;
         least_x = std::min(least_x, point.x);
         most_x = std::max(most_x, point.x);
         least_y = std::min(least_y, point.y - point.spread.value_or(0));
@@ -160,35 +172,36 @@ class Chart {
     }
     if (most_x < least_x) least_x = most_x = 1, least_y = 0, most_y = 100;  // nothing to show
     x_ = panel.log_x ? log_axis(least_x, most_x) : linear_axis(least_x, most_x);
-    y_ = linear_axis(least_y, most_y);
+    y_ = linear_axis(panel.y_from.value_or(least_y), most_y);
+    if (panel.y_from) y_.start_at(*panel.y_from);
   }
 
   void draw_panel(const ChartPanel& panel) {
     find_axes(panel);
     for (const double tick : y_.ticks) {
-      canvas_.line(left_, at_y(tick), left_ + kPlotWidth, at_y(tick), theme_.grid);
+      canvas_.line(left_, at_y(tick), left_ + plot_width_, at_y(tick), theme_.grid);
       text(left_ - 6, at_y(tick) + kLabelSize * Canvas::kHalfHeight, tick_text(tick), theme_.muted,
            TextStyle::Anchor::kEnd);
     }
     for (const double tick : x_.ticks) {
-      canvas_.line(at_x(tick), kTop, at_x(tick), kTop + kPlotHeight, theme_.grid);
-      text(at_x(tick), kTop + kPlotHeight + 16, tick_text(tick), theme_.muted, TextStyle::Anchor::kMiddle);
+      canvas_.line(at_x(tick), kTop, at_x(tick), kTop + plot_height_, theme_.grid);
+      text(at_x(tick), kTop + plot_height_ + 16, tick_text(tick), theme_.muted, TextStyle::Anchor::kMiddle);
     }
-    canvas_.line(left_, kTop, left_, kTop + kPlotHeight, theme_.muted);
-    canvas_.line(left_, kTop + kPlotHeight, left_ + kPlotWidth, kTop + kPlotHeight, theme_.muted);
-    text(left_ + kPlotWidth / 2, kTop + kPlotHeight + 36, panel.x_label, theme_.ink, TextStyle::Anchor::kMiddle);
+    canvas_.line(left_, kTop, left_, kTop + plot_height_, theme_.muted);
+    canvas_.line(left_, kTop + plot_height_, left_ + plot_width_, kTop + plot_height_, theme_.muted);
+    text(left_ + plot_width_ / 2, kTop + plot_height_ + 36, panel.x_label, theme_.ink, TextStyle::Anchor::kMiddle);
     text(left_, kTop - 10, panel.y_label, theme_.ink, TextStyle::Anchor::kStart);
     for (const auto kind : {ChartSeries::Kind::kPublished, ChartSeries::Kind::kOurs}) {  // ours on top
       for (const ChartSeries& series : panel.series) {
-        if (series.kind == kind) draw_series(series);
+        if (series.kind == kind) draw_series(panel, series);
       }
     }
   }
 
-  void draw_series(const ChartSeries& series) {
+  void draw_series(const ChartPanel& panel, const ChartSeries& series) {
     std::vector<ChartPoint> points;
     for (const ChartPoint& point : series.points) {
-      if (x_.holds(point.x) && std::isfinite(point.y)) points.push_back(point);
+      if (is_shown(panel, point)) points.push_back(point);
     }
     std::sort(points.begin(), points.end(), [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; });
     const bool ours = series.kind == ChartSeries::Kind::kOurs;
@@ -214,7 +227,7 @@ class Chart {
   }
 
   void draw_legend() {
-    const double top = kTop + kPlotHeight + kBottom + kLabelSize;
+    const double top = kTop + plot_height_ + kBottom + kLabelSize;
     const auto entry = [&](size_t place, size_t marker, Rgb ink, bool filled, const std::string& name) {
       const double x =
           kEdge + static_cast<double>(place % columns_) * (width_ - 2 * kEdge) / static_cast<double>(columns_);
@@ -231,6 +244,7 @@ class Chart {
   const std::vector<ChartPanel>& panels_;
   Theme theme_;
   std::vector<std::string> names_;
+  double plot_width_, plot_height_;
   size_t columns_;
   double width_, height_;
   SvgCanvas canvas_;

@@ -27,6 +27,7 @@ struct ChartPanel {
   std::string x_label, y_label;
   bool log_x = true;
   std::vector<ChartSeries> series;
+  std::optional<double> y_from = {};  // where the axis begins; what lies below is left out
 };
 
 // Panels side by side with one legend below. Points that are not finite, or not positive on a logarithmic axis, are

@@ -69,6 +69,14 @@ TEST(Chart, AccuraciesHaveNoNegativeTicks) {
   EXPECT_EQ(occurrences(svg, ">100</text>"), 1u);
 }
 
+TEST(Chart, AnAxisCanBeginAboveSomePoints) {
+  const std::vector<ChartSeries> series = {{"a", Kind::kOurs, {{1, 83}, {2, 92}, {3, 95}}}};
+  const std::string svg = chart_svg("T", {{"x", "y", true, series, 90.0}});
+  EXPECT_EQ(markers(svg, "#0072b2").size(), 3u) << "two, and one in the legend";
+  EXPECT_EQ(occurrences(svg, ">90</text>"), 1u);
+  EXPECT_EQ(occurrences(svg, ">89</text>"), 0u);
+}
+
 TEST(Heatmap, PicturesCanHaveOneScale) {
   const std::vector<PositionShares> maps = {{"a", 1, 2, {0.4, 0.6}, {}}};
   HeatmapOptions options;

@@ -293,6 +293,20 @@ class Results(Reproduce):
         self.assertEqual(answer["rows"][0]["epochs_full"], 300)
         self.assertIn("Shortened: 1 of 1 rows", self.text("fig-heatmaps", "results.md"))
 
+    def test_the_memory_figure(self):
+        self.reproduced("fig-memory", "--report-only")
+        row = next(row for row in self.text("fig-memory", "results.md").splitlines() if "Resnet20+BC w=64" in row)
+        # 141,328 words and 1,608,970 activations, as in the paper.
+        self.assertIn("| 93.00 % | 141,328 | 141,328 | 1,750,298 | 647,694,848 |", row)
+        figure = self.text("fig-memory", "figure.svg")
+        self.assertEqual(figure.count("published: "), 24, "83.2 and 88.37 % lie below the paper's axis")
+        low = "cifar10-resnet20-w8-conv-e1-s0"
+        self.plan({low: {"epochs": [[1.0, 0.5, 0.5]]}})
+        self.reproduced("fig-memory", *self.data, *SHORT, "--only", "Resnet20 w=8")
+        figure = self.text("fig-memory", "figure.svg")
+        self.assertEqual(figure.count("published: "), 26, "ours are always shown")
+        self.assertIn("Resnet20 w=8: 50.00 %, 1 of 300 epochs", figure)
+
     def test_report_only_needs_no_data_and_trains_nothing(self):
         self.three_seeds()
         before = self.text("fig-heatmaps", "results.md")

@@ -61,6 +61,16 @@ std::string x_title(FigureKind kind) {
   return kind == FigureKind::kMemory ? "parameters and activations, 32-bit words" : "parameters, 32-bit words";
 }
 
+// Where the axis of the paper's figure begins: two of its own points lie below.
+constexpr double kPaperMemoryFrom = 90;
+
+bool has_ours_below(const ChartPanel& panel, double y) {
+  return std::any_of(panel.series.begin(), panel.series.end(), [&](const ChartSeries& series) {
+    return series.kind == Kind::kOurs && std::any_of(series.points.begin(), series.points.end(),
+                                                     [&](const ChartPoint& point) { return point.y < y; });
+  });
+}
+
 std::string chart(const ExperimentResults& results) {
   const Experiment& experiment = results.experiment();
   std::vector<ChartPanel> panels;
@@ -73,6 +83,9 @@ std::string chart(const ExperimentResults& results) {
         std::find_if(panels.begin(), panels.end(), [&](const ChartPanel& known) { return known.x_label == x_label; });
     if (panel == panels.end()) panel = panels.insert(panels.end(), ChartPanel{x_label, "accuracy, %", true, {}});
     add_row(*panel, experiment, row);
+  }
+  if (experiment.figure == FigureKind::kMemory && !has_ours_below(panels.front(), kPaperMemoryFrom)) {
+    panels.front().y_from = kPaperMemoryFrom;
   }
   return chart_svg(experiment.title, panels);
 }

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <system_error>
 
 namespace fs = std::filesystem;
@@ -123,8 +124,11 @@ std::string published_accuracy(std::optional<double> value) {
 std::string count_text(std::optional<double> value) {
   return value ? with_thousands(*value) : "";
 }
-std::string millions_text(std::optional<double> value) {
-  return value ? fmt::format("{:.4g} M", *value / 1e6) : "";
+// In millions where it is printed so; the figure of memory has every digit.
+std::string published_count(std::optional<double> value) {
+  constexpr int64_t kPrinted = 10000;
+  if (!value || std::llround(*value) % kPrinted != 0) return count_text(value);
+  return fmt::format("{:.4g} M", *value / 1e6);
 }
 
 std::string epochs_text(const RowResult& row) {
@@ -163,9 +167,11 @@ std::vector<Column> columns_of(const Experiment& experiment) {
       {"published", A::kRight, accuracy,
        [](const RowResult& r) { return published_accuracy(r.row->published.accuracy); }},
       {"params", A::kRight, true, [](const RowResult& r) { return count_text(r.params); }},
-      {"published", A::kRight, params, [](const RowResult& r) { return millions_text(r.row->published.params); }},
+      {"published", A::kRight, params, [](const RowResult& r) { return published_count(r.row->published.params); }},
+      {"memory", A::kRight, experiment.figure == FigureKind::kMemory,
+       [](const RowResult& r) { return count_text(r.memory()); }},
       {"MACs", A::kRight, true, [](const RowResult& r) { return count_text(r.macs); }},
-      {"published", A::kRight, macs, [](const RowResult& r) { return millions_text(r.row->published.macs); }},
+      {"published", A::kRight, macs, [](const RowResult& r) { return published_count(r.row->published.macs); }},
       {"frozen", A::kRight, experiment.freezes, [](const RowResult& r) { return accuracy_text(r.frozen); }},
       {"bytes", A::kRight, experiment.freezes, [](const RowResult& r) { return count_text(r.file_bytes); }},
       {"ms", A::kRight, experiment.times,
