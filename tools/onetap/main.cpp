@@ -73,6 +73,7 @@ int run(int argc, char** argv) {
   Action action;
   add_train(app, action);
   add_sweep(app, action);
+  add_reproduce(app, action);
   add_launch(app, action);
   add_eval(app, action);
   add_data(app, action);
