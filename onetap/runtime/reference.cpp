@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/graph/op.h"
+#include "onetap/graph/shift.h"
 #include "onetap/graph/uses.h"
 #include "onetap/kernels/reference.h"
 #include "onetap/runtime/layer.h"
@@ -60,6 +61,19 @@ void compute_subsample(const NodeRun& run) {
                        run.y.data());
 }
 
+void compute_shift(const NodeRun& run) {
+  const Node& node = run.node;
+  const Shape& in = run.in_shape();
+  reference::shift({in[0], in[1], in[2], node.kernel.h, node.kernel.w, node.dilation.h, node.dilation.w},
+                   shift_codes(node, in[0]).data(), run.x().data(), run.y.data());
+}
+
+void compute_active_shift(const NodeRun& run) {
+  const Shape& in = run.in_shape();
+  reference::active_shift({in[0], in[1], in[2], run.node.stride.h, run.node.stride.w},
+                          run.floats(run.tensors().weight), run.x().data(), run.y.data());
+}
+
 void compute_flatten(const NodeRun& run) {
   run.y = run.x();
 }
@@ -89,6 +103,7 @@ NodeFunction find_function(Op op) {
       {Op::kSubsample, compute_subsample}, {Op::kFlatten, compute_flatten},
       {Op::kRelu, compute_relu},           {Op::kAdd, compute_add},
       {Op::kConcat, compute_concat},       {Op::kGlobalAvgPool, compute_global_mean},
+      {Op::kShift, compute_shift},         {Op::kActiveShift, compute_active_shift},
   };
   const auto found = table.find(op);
   return found == table.end() ? nullptr : found->second;
