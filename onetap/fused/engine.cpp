@@ -1,5 +1,8 @@
 #include "onetap/fused/engine.h"
 
+#include "onetap/fused/autograd_network.h"
+#include "onetap/fused/network.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,6 +26,15 @@ std::shared_ptr<Ops> ops_for(torch::Device device) {
   return ops != nullptr ? std::move(ops) : reference_ops();
 }
 
+std::unique_ptr<StepNetwork> make_network(const nn::GraphModule& module, const nn::NamedTensors& momenta,
+                                          const EngineOptions& options, const std::shared_ptr<Ops>& ops) {
+  if (options.steps == Steps::kAutograd) {
+    return std::make_unique<AutogradNetwork>(module, momenta, AutogradOptions{options.type, options.rules}, ops);
+  }
+  const bool pad = options.device.is_cuda();
+  return std::make_unique<Network>(module, momenta, NetworkOptions{options.type, pad}, ops);
+}
+
 }  // namespace
 
 bool is_streamed(const DataSource& source, const EngineOptions& options) {
@@ -39,7 +51,7 @@ Engine::Engine(nn::GraphModule module, const nn::NamedTensors& momenta, const Da
       ops_(ops_for(options.device)),
       module_(std::move(module)),
       momenta_(momenta),
-      network_(module_, momenta, {options.type, options.device.is_cuda()}, ops_),
+      network_(make_network(module_, momenta, options, ops_)),
       train_(make_source(source, true)),
       test_(make_source(source, false)) {
   const auto on_device = torch::TensorOptions().device(options.device);
@@ -50,10 +62,7 @@ Engine::Engine(nn::GraphModule module, const nn::NamedTensors& momenta, const Da
   loss_.label_smoothing = options.label_smoothing;
   if (options.ranks != nullptr) {
     part_ = options.ranks->part();
-    std::vector<int64_t> sizes;
-    for (size_t i = network_.convs().size(); i-- > 0;) sizes.push_back(network_.convs()[i].packed.numel());
-    for (const PlainState& state : network_.plain()) sizes.push_back(state.parameter.numel());
-    reduce_ = std::make_unique<GradientSum>(*options.ranks, sizes, options.device);
+    reduce_ = std::make_unique<GradientSum>(*options.ranks, network_->gradient_sizes(), options.device);
   }
 }
 
@@ -61,7 +70,7 @@ Engine::~Engine() = default;
 
 std::unique_ptr<SampleSource> Engine::make_source(const DataSource& source, bool train) const {
   const Dataset& data = train ? *source.train : *source.test;
-  SourceOptions to = {options_.batch_size, network_.input_channels(), options_.type, /*shuffled=*/train};
+  SourceOptions to = {options_.batch_size, network_->input_channels(), options_.type, /*shuffled=*/train};
   if (is_streamed(source, options_)) {
     StreamOptions stream;
     stream.view = options_.view;
@@ -100,21 +109,6 @@ void Engine::start_epoch(int64_t epoch, int64_t first, int64_t steps_done, const
   images_ = so_far.images;
 }
 
-void Engine::backward(const torch::Tensor& dlogits, bool add, bool complete) {
-  if (!reduce_ || !complete) return network_.backward(dlogits, {add, {}});
-  auto& convs = network_.convs();
-  auto& plain = network_.plain();
-  network_.backward(dlogits, {add, [&](size_t conv) { reduce_->add(convs.size() - 1 - conv, convs[conv].grad); }});
-  // A gradient may be longer than its parameter, by padding.
-  const auto real = [](const PlainState& state) { return state.grad.flatten().narrow(0, 0, state.parameter.numel()); };
-  for (size_t i = 0; i < plain.size(); ++i) reduce_->add(convs.size() + i, real(plain[i]));
-  reduce_->finish();
-  for (size_t i = 0; i < convs.size(); ++i) {
-    convs[i].grad.copy_(reduce_->sum(convs.size() - 1 - i).view(convs[i].grad.sizes()));
-  }
-  for (size_t i = 0; i < plain.size(); ++i) plain[i].grad = reduce_->sum(convs.size() + i).view_as(plain[i].parameter);
-}
-
 void Engine::step(int64_t count, Phase last) {
   const bool alone = reduce_ == nullptr;  // no other rank's gradients to wait for
   const Portion mine = portion_of(count, part_.index, part_.of);
@@ -122,22 +116,24 @@ void Engine::step(int64_t count, Phase last) {
     const Portion portion = portion_of(mine.count, part, options_.accumulate);
     if (portion.count == 0) continue;
     const Sample sample = train_->sample({mine.first + portion.first, portion.count});
-    if (portion.first == 0 && last >= Phase::kPack) network_.pack(values_);
+    if (portion.first == 0 && last >= Phase::kPack) network_->pack(values_);
     if (last < Phase::kForward) continue;
-    const auto logits = network_.forward(sample.images);
+    const auto logits = network_->forward(sample.images);
     if (last < Phase::kLoss) continue;
     const auto dlogits = ops_->loss(loss_, logits, sample.labels, count);
     if (last < Phase::kBackward) continue;
     const bool add = portion.first > 0;
     const bool complete = part + 1 == options_.accumulate;
-    if (alone && complete && last == Phase::kUpdate) {
-      network_.backward_and_update(dlogits, add, values_, options_.update);
+    if (!alone && complete) {
+      network_->backward_over_ranks(dlogits, add, *reduce_);
+    } else if (complete && last == Phase::kUpdate) {
+      network_->backward_and_update(dlogits, add, values_, options_.update);
     } else {
-      backward(dlogits, add, complete);
+      network_->backward(dlogits, add);
     }
   }
   if (last < Phase::kUpdate) return;
-  if (!alone) network_.update(values_, options_.update);
+  if (!alone) network_->update(values_, options_.update);
   ops_->advance(train_->state(), counter_, tables_, values_);
 }
 
@@ -193,9 +189,8 @@ double Engine::time(const std::function<void()>& work, int64_t repeats) {
     run();
     wait_for_device(options_.device);
     // Fewer of slow steps, as on a CPU.
-    constexpr double kMostSeconds = 2;
-    repeats =
-        std::clamp<int64_t>(static_cast<int64_t>(kMostSeconds / std::max(1e-9, seconds_since(trial))), 1, repeats);
+    const double fitting = options_.timing_seconds / std::max(1e-9, seconds_since(trial));
+    repeats = std::clamp<int64_t>(static_cast<int64_t>(fitting), 1, repeats);
     rewind();
     wait_for_device(options_.device);
     const auto start = Clock::now();
@@ -214,8 +209,12 @@ double Engine::time_step(Phase last, int64_t repeats) {
 }
 
 double Engine::time_convolutions(int64_t repeats) {
-  const auto inputs = network_.random_conv_inputs(first_batch());
-  return time([&] { network_.convolve_only(inputs); }, repeats);
+  const auto all = network_->lone_convolutions(first_batch());
+  return time(
+      [&] {
+        for (const LoneConvolution& one : all) one.run();
+      },
+      repeats);
 }
 
 int64_t Engine::run(int64_t steps, const std::function<void(int64_t)>& after_step) {
@@ -255,8 +254,8 @@ std::optional<std::vector<Sums>> Engine::test(const std::vector<nn::AttentionMod
     const Sample sample = test_->sample(whole);
     for (size_t m = 0; m < modes.size(); ++m) {
       const nn::ModeGuard guard(module_, modes[m]);
-      if (images == 0 || modes.size() > 1) network_.pack_for_inference();
-      ops_->loss(losses[m], network_.infer(sample.images), sample.labels, whole.count);
+      if (images == 0 || modes.size() > 1) network_->pack_for_inference();
+      ops_->loss(losses[m], network_->infer(sample.images), sample.labels, whole.count);
     }
     images += whole.count;
     stopped = progress && !progress(images);

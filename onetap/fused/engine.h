@@ -1,12 +1,13 @@
-// Training by fused steps: the data on the device, and on a GPU every step one replay of a captured graph.
+// Training with the data on the device, and on a GPU every step one replay of a captured graph. The steps are fused
+// ones or those of autograd.
 #pragma once
 
 #include "onetap/data/dataset.h"
 #include "onetap/data/transform.h"
 #include "onetap/fused/capture.h"
-#include "onetap/fused/network.h"
 #include "onetap/fused/source.h"
-#include "onetap/ranks/gradient_sum.h"
+#include "onetap/fused/step_network.h"
+#include "onetap/nn/graph_module.h"
 
 #include <functional>
 #include <map>
@@ -17,9 +18,15 @@
 
 namespace onetap::fused {
 
+enum class Steps {
+  kFused,     // by Network, for graphs without an engine_obstacle()
+  kAutograd,  // by AutogradNetwork, for every graph
+};
+
 struct EngineOptions {
+  Steps steps = Steps::kFused;
   torch::Device device = torch::kCPU;
-  torch::ScalarType type = torch::kFloat32;  // of activations; bfloat16 also pads channels
+  torch::ScalarType type = torch::kFloat32;  // of activations
   bool capture = true;                       // CUDA: steps as captured graphs
   // If given, makes the steps to replay, on any device and in place of capture_graph(): for tests.
   std::function<std::function<void()>(const Repeatable&)> capture_with;
@@ -30,11 +37,13 @@ struct EngineOptions {
   AugmentOptions augment;
   double label_smoothing = 0;
   UpdateOptions update;
+  std::vector<nn::ParameterRule> rules;             // of autograd's steps: AutogradOptions
   std::vector<float> learning_rates, temperatures;  // of every step of the run, and one more
   // For data that are streamed: threads that read them, and whether to give up waiting for a batch
   // (StreamOptions::stopped).
   int64_t workers = 1;
   std::function<bool()> stopped;
+  double timing_seconds = 2;  // of time_step() and time_convolutions(), about: slow steps are repeated less often
   // Several processes: each takes its part of every batch, and steps are those of all together. Must outlive the
   // engine.
   RankGroup* ranks = nullptr;
@@ -43,7 +52,7 @@ struct EngineOptions {
 // Whether the data come from streams: images of many sizes, or such as have to be resized.
 bool is_streamed(const DataSource& source, const EngineOptions& options);
 
-// Why a run cannot be done by the engine; empty: it can.
+// Why a network has no fused steps; empty: it has.
 std::string engine_obstacle(const Graph& graph);
 
 // Added up over images.
@@ -90,8 +99,6 @@ class Engine {
 
  private:
   std::unique_ptr<SampleSource> make_source(const DataSource& source, bool train) const;
-  // Of a part of a step's images, added to that of the parts before it; after the last, the sum over ranks.
-  void backward(const torch::Tensor& dlogits, bool add, bool complete);
   void step(int64_t count, Phase last = Phase::kUpdate);
   // Does `work` and leaves no trace of it in what is trained.
   void without_trace(const std::function<void()>& work);
@@ -107,13 +114,13 @@ class Engine {
   std::shared_ptr<Ops> ops_;
   nn::GraphModule module_;
   nn::NamedTensors momenta_;
-  Network network_;
+  std::unique_ptr<StepNetwork> network_;
   std::unique_ptr<SampleSource> train_, test_;
   StepValues values_;
   torch::Tensor tables_, counter_;
   LossState loss_;
   Part part_;                                        // of this rank
-  std::unique_ptr<GradientSum> reduce_;              // of convolutions, last first; then of what is left
+  std::unique_ptr<GradientSum> reduce_;              // over ranks; null: one process
   int64_t at_ = 0;                                   // step of the epoch
   int64_t steps_done_ = 0;                           // of the run
   int64_t images_ = 0;                               // of the epoch

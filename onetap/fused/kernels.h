@@ -113,6 +113,7 @@ struct PlainEntry {
   float* momentum = nullptr;
   const float* grad = nullptr;
   int64_t count = 0;
+  float rate = 1, decay = 1;  // of what Update and the step's rate say
 };
 void update_plain(const PlainEntry* entries, int count, const float* rates, const Update& update, cudaStream_t stream);
 

@@ -1,8 +1,7 @@
 #include "onetap/fused/network.h"
 
 #include "onetap/base/fail.h"
-
-#include <unordered_map>
+#include "onetap/nn/convolve.h"
 
 namespace onetap::fused {
 namespace {
@@ -12,36 +11,6 @@ using Kind = Step::Kind;
 // at:: wants one number per spatial dimension.
 std::vector<int64_t> pair(const Extent2& extent) {
   return {extent.h, extent.w};
-}
-
-bool needs_channels_first(const torch::Tensor& x, const torch::Tensor& weight, const Node& node) {
-  return onetap::needs_channels_first(x, weight, node.stride.h > 1 || node.stride.w > 1);
-}
-
-torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& weight, const Node& node) {
-  if (needs_channels_first(x, weight, node)) {
-    return at::convolution(x.contiguous(), weight.contiguous(), {}, pair(node.stride), pair(node.padding),
-                           pair(node.dilation), false, {0, 0}, 1);
-  }
-  return at::convolution(x, weight, {}, pair(node.stride), pair(node.padding), pair(node.dilation), false, {0, 0}, 1);
-}
-
-enum class Gradient { kInput, kWeight };
-
-torch::Tensor convolution_gradient(Gradient of, const torch::Tensor& dy, const torch::Tensor& x,
-                                   const torch::Tensor& weight, const Node& node) {
-  if (needs_channels_first(x, weight, node) && !(x.is_contiguous() && dy.is_contiguous() && weight.is_contiguous())) {
-    return convolution_gradient(of, dy.contiguous(), x.contiguous(), weight.contiguous(), node);
-  }
-  const bool of_input = of == Gradient::kInput;
-  const auto result =
-      at::convolution_backward(dy, x, weight, at::OptionalIntArrayRef(), pair(node.stride), pair(node.padding),
-                               pair(node.dilation), false, {0, 0}, 1, {of_input, !of_input, false});
-  return of_input ? std::get<0>(result) : std::get<1>(result);
-}
-
-std::unordered_map<std::string, torch::Tensor> by_name(const nn::NamedTensors& tensors) {
-  return {tensors.begin(), tensors.end()};
 }
 
 }  // namespace
@@ -133,7 +102,7 @@ torch::Tensor Network::run(const torch::Tensor& images, bool training) {
     torch::Tensor& y = value(step.output);
     switch (step.kind) {
       case Kind::kConv:
-        y = convolve(x, convs_[state_of_[i]].packed, *step.node);
+        y = nn::convolve(x, convs_[state_of_[i]].packed, {}, *step.node);
         break;
       case Kind::kNorm:
         y = ops_->norm(norms_[state_of_[i]], x, step.residual >= 0 ? value(step.residual) : torch::Tensor(), training);
@@ -230,32 +199,33 @@ void Network::backward(const torch::Tensor& dlogits, const BackwardOptions& opti
   side_stream_.join();
 }
 
-std::vector<Network::ConvInputs> Network::random_conv_inputs(int64_t batch) const {
-  const torch::NoGradGuard no_grad;
-  std::vector<ConvInputs> inputs;
-  for (const Step& step : plan_.steps) {
-    if (step.kind != Kind::kConv) continue;
-    const auto random = [&](const Shape& shape) {
-      const auto options = convs_.front().packed.options();
-      return torch::randn({batch, pad(shape[0]), shape[1], shape[2]}, options)
-          .contiguous(torch::MemoryFormat::ChannelsLast);
-    };
-    inputs.push_back({random(module_->graph().source(*step.node).shape), random(step.node->shape)});
-  }
-  return inputs;
+std::vector<int64_t> Network::gradient_sizes() const {
+  std::vector<int64_t> sizes;
+  for (size_t i = convs_.size(); i-- > 0;) sizes.push_back(convs_[i].packed.numel());
+  for (const PlainState& state : plain_) sizes.push_back(state.parameter.numel());
+  return sizes;
 }
 
-void Network::convolve_only(const std::vector<ConvInputs>& inputs) const {
-  const torch::NoGradGuard no_grad;
-  size_t conv = 0;
-  for (const Step& step : plan_.steps) {
+void Network::backward_over_ranks(const torch::Tensor& dlogits, bool add, GradientSum& sum) {
+  const size_t convs = convs_.size();
+  backward(dlogits, {add, [&](size_t conv) { sum.add(convs - 1 - conv, convs_[conv].grad); }});
+  // A gradient may be longer than its parameter, by padding.
+  const auto real = [](const PlainState& state) { return state.grad.flatten().narrow(0, 0, state.parameter.numel()); };
+  for (size_t i = 0; i < plain_.size(); ++i) sum.add(convs + i, real(plain_[i]));
+  sum.finish();
+  for (size_t i = 0; i < convs; ++i) convs_[i].grad.copy_(sum.sum(convs - 1 - i).view(convs_[i].grad.sizes()));
+  for (size_t i = 0; i < plain_.size(); ++i) plain_[i].grad = sum.sum(convs + i).view_as(plain_[i].parameter);
+}
+
+std::vector<LoneConvolution> Network::lone_convolutions(int64_t images) const {
+  std::vector<LoneConvolution> all;
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    const Step& step = plan_.steps[i];
     if (step.kind != Kind::kConv) continue;
-    const ConvInputs& in = inputs[conv];
-    convolve(in.x, convs_[conv].packed, *step.node);
-    if (step.input != 0) convolution_gradient(Gradient::kInput, in.dy, in.x, convs_[conv].packed, *step.node);
-    convolution_gradient(Gradient::kWeight, in.dy, in.x, convs_[conv].packed, *step.node);
-    ++conv;
+    const torch::Tensor& weight = convs_[state_of_[i]].packed;
+    all.push_back(lone_convolution(module_->graph(), *step.node, weight, weight.size(1), weight.size(0), images));
   }
+  return all;
 }
 
 void Network::update(const StepValues& values, const UpdateOptions& options) {

@@ -1,15 +1,12 @@
 // A network that trains without autograd: forward, backward and update of a fixed list of fused steps.
-//
-// It works on the parameters and running statistics of a GraphModule and on the momenta of its optimiser themselves, so
-// checkpoints, tests and freezing see what it did.
 #pragma once
 
 #include "onetap/fused/ops.h"
 #include "onetap/fused/plan.h"
 #include "onetap/fused/side_stream.h"
+#include "onetap/fused/step_network.h"
 #include "onetap/fused/weight_rule.h"
 #include "onetap/nn/graph_module.h"
-#include "onetap/nn/tensor_file.h"
 
 #include <functional>
 #include <memory>
@@ -32,40 +29,35 @@ struct BackwardOptions {
 // Channels rounded up to a number for which matrix units have fast kernels.
 int64_t padded_channels(int64_t channels);
 
-class Network {
+class Network : public StepNetwork {
  public:
   // The module's graph must have a plan; `momenta` are named as the parameters are.
   Network(nn::GraphModule module, const nn::NamedTensors& momenta, const NetworkOptions& options,
           std::shared_ptr<Ops> ops);
 
-  int64_t input_channels() const { return pad(3); }
+  int64_t input_channels() const override { return pad(3); }
   torch::ScalarType type() const { return options_.type; }
 
-  // Weights for the next forward pass.
-  void pack(const StepValues& values) { rules_.pack(convs_, values); }
-  // Weights as the module's present mode has them, for infer().
-  void pack_for_inference();
+  void pack(const StepValues& values) override { rules_.pack(convs_, values); }
+  void pack_for_inference() override;
 
-  // Logits in 32 bits.
-  torch::Tensor forward(const torch::Tensor& images) { return run(images, true); }
-  torch::Tensor infer(const torch::Tensor& images) { return run(images, false); }
-  // After forward(): the gradients of every parameter.
+  torch::Tensor forward(const torch::Tensor& images) override { return run(images, true); }
+  torch::Tensor infer(const torch::Tensor& images) override { return run(images, false); }
+  void backward(const torch::Tensor& dlogits, bool add) override { backward(dlogits, {add, {}}); }
   void backward(const torch::Tensor& dlogits, const BackwardOptions& options = {});
   // What backward() makes and update() reads: of the packed weights of convolutions, and of other parameters.
   std::vector<ConvState>& convs() { return convs_; }
   std::vector<PlainState>& plain() { return plain_; }
-  void update(const StepValues& values, const UpdateOptions& options);
-  // The same as both one after the other, but a layer is updated as soon as its gradient is there.
+  void update(const StepValues& values, const UpdateOptions& options) override;
+  // A layer is updated as soon as its gradient is there.
   void backward_and_update(const torch::Tensor& dlogits, bool add, const StepValues& values,
-                           const UpdateOptions& options);
+                           const UpdateOptions& options) override;
 
-  // To know what the convolutions of a step cost alone: random inputs and output gradients for each, and their forward
-  // pass and both gradients.
-  struct ConvInputs {
-    torch::Tensor x, dy;
-  };
-  std::vector<ConvInputs> random_conv_inputs(int64_t batch) const;
-  void convolve_only(const std::vector<ConvInputs>& inputs) const;
+  // Of convolutions, last first; then of what is left.
+  std::vector<int64_t> gradient_sizes() const override;
+  void backward_over_ranks(const torch::Tensor& dlogits, bool add, GradientSum& sum) override;
+
+  std::vector<LoneConvolution> lone_convolutions(int64_t images) const override;
 
  private:
   int64_t pad(int64_t channels) const { return options_.pad_channels ? padded_channels(channels) : channels; }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "onetap/base/tap_layout.h"
+#include "onetap/nn/parameter_rule.h"
 #include "onetap/nn/torch.h"
 #include "onetap/nn/trained_conv.h"
 
@@ -19,6 +20,7 @@ class WeightRule;
 struct PlainState {
   torch::Tensor parameter, momentum;
   torch::Tensor grad;  // at least as many floats as the parameter
+  nn::ParameterRule rule = {};
 };
 
 // A convolution's parameters and their form for the step.

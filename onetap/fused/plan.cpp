@@ -1,5 +1,6 @@
 #include "onetap/fused/plan.h"
 
+#include "onetap/fused/weight_rule.h"
 #include "onetap/graph/op.h"
 #include "onetap/graph/uses.h"
 
@@ -9,11 +10,6 @@
 
 namespace onetap::fused {
 namespace {
-
-// Kernel areas that the kernels for weights are compiled for.
-bool is_known_area(int64_t area) {
-  return area == 1 || area == 9 || area == 25;
-}
 
 // A row of 32-bit values, one thread for four of them, must fit a block.
 constexpr int64_t kMostChannels = 2048;
@@ -72,7 +68,7 @@ class Planner {
         if (node.bias) return obstacle(node, "has a bias");
         if (node.groups != 1) return obstacle(node, "has groups");
         if (node.out > kMostChannels) return obstacle(node, "has more than 2,048 outputs");
-        if (!is_known_area(node.kernel.area())) return obstacle(node, "has an unusual kernel");
+        if (!has_kernel_area(node.kernel.area())) return obstacle(node, "has an unusual kernel");
         add(Step::Kind::kConv, node);
         break;
       case Op::kBatchNorm:
@@ -102,6 +98,7 @@ class Planner {
         break;
       case Op::kLinear:
         if (graph_.source(node).shape.size() != 1) return obstacle(node, "does not follow a global pool");
+        if (!node.method.is_dense()) return obstacle(node, "has a method of its own");
         add(Step::Kind::kLinear, node);
         break;
       default:

@@ -28,10 +28,10 @@ torch::Tensor masked_weight(const torch::Tensor& weight, const torch::Tensor& at
 }
 
 void sgd(torch::Tensor parameter, torch::Tensor velocity, const torch::Tensor& grad, double rate,
-         const UpdateOptions& options) {
-  const auto update = grad.add(parameter, options.weight_decay);
+         const UpdateOptions& options, const nn::ParameterRule& rule = {}) {
+  const auto update = grad.add(parameter, options.weight_decay * rule.decay);
   velocity.mul_(options.momentum).add_(update);
-  parameter.add_(options.nesterov ? update.add(velocity, options.momentum) : velocity, -rate);
+  parameter.add_(options.nesterov ? update.add(velocity, options.momentum) : velocity, -rate * rule.rate);
 }
 
 class ReferenceOps : public Ops {
@@ -66,7 +66,7 @@ class ReferenceOps : public Ops {
     const double rate = values.rates[0].item<double>();
     for (PlainState& state : states) {
       const auto grad = state.grad.flatten().narrow(0, 0, state.parameter.numel()).view_as(state.parameter);
-      sgd(state.parameter, state.momentum, grad, rate, options);
+      sgd(state.parameter, state.momentum, grad, rate, options, state.rule);
     }
   }
 

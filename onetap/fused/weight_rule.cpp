@@ -44,17 +44,12 @@ class AutogradRule : public WeightRule {
       }
     }
     ops_->update_plain(states, values, options);
+    for (const ConvState& conv : convs) conv.layer->after_step();
   }
 
  private:
   std::shared_ptr<Ops> ops_;
 };
-
-// Whether Ops::pack_weights and update_convs compute what the method says.
-bool has_kernels(const Method& method, const TapLayout& layout) {
-  if (method.is_dense()) return true;
-  return method.name() == "sal" && layout.taps == 1 && layout.share_inputs == 1 && !layout.may_be_empty;
-}
 
 // Calls act(rule, convs) for every stretch of convolutions with one rule.
 template <typename Act>
@@ -68,13 +63,23 @@ void by_rule(at::ArrayRef<ConvState> convs, const Act& act) {
 
 }  // namespace
 
+bool has_kernel_area(int64_t area) {
+  return area == 1 || area == 9 || area == 25;
+}
+
+bool has_kernels(const Node& node, const TapLayout& layout) {
+  if (!has_kernel_area(node.kernel.area())) return false;
+  if (node.method.is_dense()) return true;
+  return node.method.name() == "sal" && layout.taps == 1 && layout.share_inputs == 1 && !layout.may_be_empty;
+}
+
 WeightRules::WeightRules(std::shared_ptr<Ops> ops)
     : kernels_(std::make_unique<KernelRule>(ops)), autograd_(std::make_unique<AutogradRule>(ops)) {}
 
 void WeightRules::choose(ConvState& conv, const Node& node, const TensorByName& tensor,
                          const TensorByName& momentum) const {
   conv.layout = tap_layout(node, conv.inputs() * node.groups);
-  const bool fast = has_kernels(node.method, conv.layout);
+  const bool fast = has_kernels(node, conv.layout);
   conv.rule = fast ? kernels_.get() : autograd_.get();
   if (conv.layer == nullptr) return;
   if (fast) {

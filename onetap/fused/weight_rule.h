@@ -19,6 +19,11 @@ class WeightRule {
   virtual void update(at::ArrayRef<ConvState> convs, const StepValues& values, const UpdateOptions& options) = 0;
 };
 
+// Kernel areas that the kernels for weights are compiled for.
+bool has_kernel_area(int64_t area);
+// Whether Ops::pack_weights and update_convs compute what the convolution's method says, for its kernel.
+bool has_kernels(const Node& node, const TapLayout& layout);
+
 using TensorByName = std::function<torch::Tensor(const std::string&)>;
 
 // The rules of a network. Methods that Ops has kernels for (dense, and attention with one tap) go through them, many

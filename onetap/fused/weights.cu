@@ -324,7 +324,8 @@ __global__ void plain_kernel(const __grid_constant__ PlainTable table, const flo
   const PlainEntry& entry = table.entries[blockIdx.y];
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= entry.count) return;
-  entry.parameter[i] = descend(entry.parameter[i], entry.grad[i], rates[0], update, entry.momentum + i);
+  update.weight_decay *= entry.decay;
+  entry.parameter[i] = descend(entry.parameter[i], entry.grad[i], rates[0] * entry.rate, update, entry.momentum + i);
 }
 
 }  // namespace

@@ -7,9 +7,17 @@
 
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace onetap::nn {
+
+// What a forward pass in training takes from outside, in place of what layers have themselves.
+struct ForwardInputs {
+  torch::Tensor temperature;  // one number, on the device; undefined: the layers' own
+  // Of convolutions, by node: what they multiply by. The caller computes it from the parameters, and has its gradients.
+  std::unordered_map<std::string, torch::Tensor> weights;
+};
 
 enum class WeightInit {
   kDefault,  // LibTorch's own: uniform, +-1/sqrt(fan in)
@@ -24,8 +32,9 @@ class GraphModuleImpl : public torch::nn::Module {
 
   // x: [N, C, H, W] to [N, classes].
   torch::Tensor forward(const torch::Tensor& x);
+  torch::Tensor forward_with(const torch::Tensor& x, const ForwardInputs& inputs);
 
-  // Every convolution with a method other than `conv`, with its node's name, in order.
+  // Every convolution and linear layer with a method other than `conv`, with its node's name, in order.
   struct TrainedLayer {
     std::string name;
     std::shared_ptr<TrainedConv> layer;
@@ -36,6 +45,10 @@ class GraphModuleImpl : public torch::nn::Module {
   void set_temperature(double temperature);
   void set_mode(AttentionMode mode);
 
+  // Those of every TrainedConv.
+  void after_step();
+  void weights_imported();
+
   // How batch norms compute in training, in place of each by its own batch.
   using TrainingNorm = std::function<torch::Tensor(torch::nn::BatchNorm2dImpl&, const torch::Tensor&)>;
   void set_training_norm(TrainingNorm norm) { training_norm_ = std::move(norm); }
@@ -44,10 +57,15 @@ class GraphModuleImpl : public torch::nn::Module {
   using Observer = std::function<void(const Node&, const torch::Tensor&)>;
   void set_observer(Observer observer) { observer_ = std::move(observer); }
 
+  // Puts what it returns in place of what a node gave, before anything reads that; the observer sees it so.
+  using Editor = std::function<torch::Tensor(const Node&, const torch::Tensor&)>;
+  void set_editor(Editor editor) { editor_ = std::move(editor); }
+
   const Graph& graph() const { return graph_; }
 
  private:
   struct Step;  // one node, ready to run
+  class Giving;
   using Values = std::vector<torch::Tensor>;
 
   void build(WeightInit init);
@@ -55,6 +73,9 @@ class GraphModuleImpl : public torch::nn::Module {
   template <typename Layer>
   Layer place(const std::string& name, Layer layer);
   void add_conv(const Node& node, Step& step, WeightInit init);
+  const torch::Tensor* given_weight(const std::string& node) const;  // null: none
+  // By its method; gives the weight.
+  torch::Tensor add_trained(const Node& node, Step& step);
 
   Graph graph_;
   std::vector<Step> steps_;
@@ -62,6 +83,8 @@ class GraphModuleImpl : public torch::nn::Module {
   std::vector<TrainedLayer> trained_layers_;
   TrainingNorm training_norm_;
   Observer observer_;
+  Editor editor_;
+  const ForwardInputs* given_ = nullptr;  // of the forward pass under way
 };
 TORCH_MODULE(GraphModule);
 

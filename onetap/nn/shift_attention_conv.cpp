@@ -58,7 +58,7 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& w, const Shi
   return torch::conv1d(x, w, {}, o.stride(), *o.padding(), o.dilation(), o.groups());
 }
 torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& w, const ShiftAttentionConvOptions<2>& o) {
-  return torch::conv2d(x, w, {}, o.stride(), *o.padding(), o.dilation(), o.groups());
+  return torch::conv2d(x, laid_out_for(x, w), {}, o.stride(), *o.padding(), o.dilation(), o.groups());
 }
 torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& w, const ShiftAttentionConvOptions<3>& o) {
   return torch::conv3d(x, w, {}, o.stride(), *o.padding(), o.dilation(), o.groups());

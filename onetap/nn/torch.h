@@ -35,6 +35,15 @@ inline bool needs_channels_first(const torch::Tensor& x, const torch::Tensor& we
   return strided && !x.is_cuda() && weight.dim() == 4 && weight.size(2) * weight.size(3) == 1 && weight.size(1) < 16;
 }
 
+// A weight as convolutions on a GPU want it beside these activations, by one copy: in their type, and with channels
+// last where theirs lie so. cuDNN would make one of its own in every pass.
+inline torch::Tensor laid_out_for(const torch::Tensor& x, const torch::Tensor& weight) {
+  const auto last = torch::MemoryFormat::ChannelsLast;
+  if (!x.is_cuda() || x.dim() != 4 || x.is_contiguous() || !x.is_contiguous(last)) return weight;
+  if (weight.scalar_type() == x.scalar_type() && weight.is_contiguous(last)) return weight;
+  return weight.to(x.scalar_type(), /*non_blocking=*/false, /*copy=*/false, last);
+}
+
 // averages[i] += rate * (values[i] - averages[i]), in few launches where LibTorch can.
 inline void lerp_all(std::vector<torch::Tensor>& averages, const std::vector<torch::Tensor>& values, double rate) {
 #if ONETAP_TORCH_AT_LEAST(2, 1)
@@ -63,5 +72,22 @@ inline void end_autocast() {
 #endif
   at::autocast::clear_cache();
 }
+
+// Where `active`, autocast to bfloat16 while it lives, for one forward pass. Weights are cast once in it, and forgotten
+// after it.
+class AutocastGuard {
+ public:
+  explicit AutocastGuard(bool active) : active_(active) {
+    if (active_) begin_autocast(torch::kBFloat16);
+  }
+  AutocastGuard(const AutocastGuard&) = delete;
+  AutocastGuard& operator=(const AutocastGuard&) = delete;
+  ~AutocastGuard() {
+    if (active_) end_autocast();
+  }
+
+ private:
+  bool active_;
+};
 
 }  // namespace onetap

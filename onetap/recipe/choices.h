@@ -14,7 +14,7 @@ enum class Binarize { kHard, kRound };
 enum class AugmentChoice { kAuto, kNone, kCrop, kResizedCrop };
 enum class LrSchedule { kStep, kCosine };
 enum class Precision { kAuto, kFp32, kTf32, kBf16 };
-enum class EngineChoice { kAuto, kPlain, kFused };
+enum class EngineChoice { kAuto, kPlain, kCaptured, kFused };
 
 template <typename Choice>
 struct Spelling {
@@ -56,8 +56,10 @@ struct Choices<Precision> {
 };
 template <>
 struct Choices<EngineChoice> {
-  static constexpr Spelling<EngineChoice> kAll[] = {
-      {EngineChoice::kAuto, "auto"}, {EngineChoice::kPlain, "plain"}, {EngineChoice::kFused, "fused"}};
+  static constexpr Spelling<EngineChoice> kAll[] = {{EngineChoice::kAuto, "auto"},
+                                                    {EngineChoice::kPlain, "plain"},
+                                                    {EngineChoice::kCaptured, "captured"},
+                                                    {EngineChoice::kFused, "fused"}};
 };
 
 template <typename Choice>

@@ -112,6 +112,9 @@ const std::vector<RecipeField>& recipe_fields() {
       choice("schedule", kOptimiser, "learning rate over time: step or cosine", &R::schedule),
       number("lr_every", kOptimiser, "step schedule: epochs between drops (default: a third of the epochs)",
              &R::lr_every, 1, 1e6),
+      text("lr_milestones", kOptimiser,
+           "step schedule: epochs after which the rate drops, such as '81,122', instead of lr_every",
+           &R::lr_milestones),
       number("lr_factor", kOptimiser, "step schedule: factor of a drop", &R::lr_factor, 0, 1),
       number("lr_final", kOptimiser, "cosine schedule: learning rate at the end", &R::lr_final, 0, 1e6),
       number("warmup_epochs", kOptimiser, "linear warm-up from 0, in epochs", &R::warmup_epochs, 0, 1e6),
@@ -146,10 +149,14 @@ const std::vector<RecipeField>& recipe_fields() {
                  "always fp32",
                  &R::precision)),
       free_on_resume(choice("engine", kRun,
-                            "how a step is computed: plain (LibTorch's autograd), fused (a step of our own, without "
-                            "autograd), or auto: fused on a GPU where the network allows it",
+                            "how a step is computed: plain (LibTorch's autograd, op by op), captured (the same with "
+                            "the data on the device, on a GPU as one CUDA graph), fused (a step of our own, without "
+                            "autograd), or auto: on a GPU fused where the network allows it, else captured",
                             &R::engine)),
-      free_on_resume(toggle("cuda_graph", kRun, "GPU: replay fused steps as captured CUDA graphs", &R::cuda_graph)),
+      free_on_resume(toggle("cuda_graph", kRun,
+                            "GPU: replay fused and captured steps as CUDA graphs; without it, auto takes plain steps "
+                            "in place of captured ones",
+                            &R::cuda_graph)),
       number("eval_every", kRun, "epochs between tests (the last epoch is always tested)", &R::eval_every, 1, 1e6),
       free_on_resume(number("checkpoint_epochs", kRun,
                             "epochs between checkpoints; the last epoch and a new best are always kept",
@@ -181,6 +188,11 @@ std::string RecipeField::flag() const {
   std::string name = std::string("--") + key;
   std::replace(name.begin(), name.end(), '_', '-');
   return name;
+}
+
+std::string RecipeField::flag_with(const std::string& value) const {
+  if (!std::holds_alternative<bool Recipe::*>(member)) return flag() + "=" + value;
+  return value == "true" ? flag() : "--no-" + flag().substr(2);
 }
 
 bool RecipeField::is_text() const {

@@ -109,7 +109,8 @@ NodeFunction find_function(Op op) {
   return found == table.end() ? nullptr : found->second;
 }
 
-void check_memory(const Graph& graph, const Uses& uses, int64_t limit) {
+void check_memory(const Graph& graph, int64_t limit) {
+  const Uses uses(graph);
   int64_t live = 0, most = 0;
   const Node* peak = &graph.input();
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
@@ -133,15 +134,18 @@ bool is_in_reference(Op op) {
   return find_function(op) != nullptr;
 }
 
-std::vector<float> run_reference(const TapNet& net, const float* image, int64_t memory_limit) {
-  const std::vector<Node>& nodes = net.graph.nodes();
-  for (const Node& node : nodes) {
+void check_reference(const TapNet& net, int64_t memory_limit) {
+  for (const Node& node : net.graph.nodes()) {
     if (node.op == Op::kInput || is_in_reference(node.op)) continue;
     fail("[runtime] expected an op that the reference has, got {} ('{}')", op_info(node.op).name, node.name);
   }
-  const Uses uses(net.graph);
-  check_memory(net.graph, uses, memory_limit);
+  check_memory(net.graph, memory_limit);
+}
 
+std::vector<float> run_reference(const TapNet& net, const float* image, int64_t memory_limit) {
+  check_reference(net, memory_limit);
+  const std::vector<Node>& nodes = net.graph.nodes();
+  const Uses uses(net.graph);
   std::unordered_map<std::string, Values> values;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = nodes[i];

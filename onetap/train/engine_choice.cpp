@@ -44,26 +44,37 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
   if (!device.is_cuda() && recipe.precision == Precision::kBf16 && notice) {
     notice("this run says bf16, which is for GPUs: a CPU computes it in fp32");
   }
-  const bool insists = recipe.engine == EngineChoice::kFused;
-  if (recipe.engine == EngineChoice::kPlain || (!insists && (!device.is_cuda() || fused::cuda_ops() == nullptr)))
-    return nullptr;
+  if (recipe.engine == EngineChoice::kPlain) return nullptr;
+  const bool chooses = recipe.engine == EngineChoice::kAuto;
+  if (chooses && (!device.is_cuda() || fused::cuda_ops() == nullptr)) return nullptr;
   auto options = engine_options(recipe, graph, source, schedule, device, ranks);
   options.stopped = stopped;
-  std::string obstacle = fused::engine_obstacle(graph);
-  if (recipe.sync_norm && ranks != nullptr && ranks->size() > 1) obstacle = "batch norm is synchronised (sync_norm)";
-  if (obstacle.empty()) return std::make_unique<fused::Engine>(module, sgd.state(), source, options);
-  if (insists) fail_usage("[train] no fused steps for this run: {}", obstacle);
-  if (notice) notice("plain steps, for this run has no fused form: " + obstacle);
-  return nullptr;
+  options.rules = sgd.rules();
+  const bool several = ranks != nullptr && ranks->size() > 1;
+  const std::string synchronised = recipe.sync_norm && several ? "batch norm is synchronised (sync_norm)" : "";
+  const auto make = [&](fused::Steps steps) {
+    options.steps = steps;
+    return std::make_unique<fused::Engine>(module, sgd.state(), source, options);
+  };
+  const auto refuse = [&](const char* steps, const std::string& obstacle) {
+    fail_usage("[train] no {} steps for this run: {}", steps, obstacle);
+  };
+  if (recipe.engine == EngineChoice::kCaptured) {
+    if (!synchronised.empty()) refuse("captured", synchronised);
+    return make(fused::Steps::kAutograd);
+  }
+  std::string obstacle = synchronised.empty() ? fused::engine_obstacle(graph) : synchronised;
+  if (obstacle.empty() && !recipe.decay_norms) obstacle = "batch norms and biases have no weight decay (decay_norms)";
+  if (obstacle.empty()) return make(fused::Steps::kFused);
+  if (!chooses) refuse("fused", obstacle);
+  const bool captured = recipe.cuda_graph && synchronised.empty();
+  if (notice) {
+    notice(fmt::format("{} steps, for this run has no fused form: {}", captured ? "captured" : "plain", obstacle));
+  }
+  return captured ? make(fused::Steps::kAutograd) : nullptr;
 }
 
 AutocastScope::AutocastScope(const Recipe& recipe, torch::Device device)
-    : active_(device.is_cuda() && resolved_precision(recipe, device) == Precision::kBf16) {
-  if (active_) begin_autocast(torch::kBFloat16);
-}
-
-AutocastScope::~AutocastScope() {
-  if (active_) end_autocast();
-}
+    : guard_(device.is_cuda() && resolved_precision(recipe, device) == Precision::kBf16) {}
 
 }  // namespace onetap

@@ -1,4 +1,5 @@
-// How the steps of a run are computed: by LibTorch's autograd or by the fused engine, and in which precision.
+// How the steps of a run are computed: by LibTorch's autograd op by op, or by the engine, which has fused steps and
+// captured ones of autograd; and in which precision.
 #pragma once
 
 #include "onetap/fused/engine.h"
@@ -12,8 +13,8 @@
 namespace onetap {
 
 // Sets LibTorch's arithmetic as the recipe says. The engine, of one process or with its `ranks`, or null where the
-// recipe asks for plain steps or where `auto` finds that the run has no fused form (and says so). kUsage if the recipe
-// insists on an engine that cannot do the run. `stopped` is StreamOptions' of its data.
+// recipe asks for plain steps or where `auto` finds that the engine cannot do the run. `auto` says so where the run has
+// no fused form. kUsage if the recipe insists on steps that the run has not. `stopped` is StreamOptions' of its data.
 std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& graph, const DataSource& source,
                                              const Schedule& schedule, const nn::GraphModule& module, const Sgd& sgd,
                                              const std::function<void(const std::string&)>& notice,
@@ -22,17 +23,13 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
 // "auto" made plain: what activations are computed in on this device.
 Precision resolved_precision(const Recipe& recipe, torch::Device device);
 
-// LibTorch's own ops in bfloat16 while it lives, for one forward pass, where the recipe says so. Weights are cast once
-// in it, and forgotten after it.
+// LibTorch's own ops in bfloat16 while it lives, for one forward pass, where the recipe says so.
 class AutocastScope {
  public:
   AutocastScope(const Recipe& recipe, torch::Device device);
-  AutocastScope(const AutocastScope&) = delete;
-  AutocastScope& operator=(const AutocastScope&) = delete;
-  ~AutocastScope();
 
  private:
-  bool active_;
+  AutocastGuard guard_;
 };
 
 }  // namespace onetap

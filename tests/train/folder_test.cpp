@@ -56,7 +56,7 @@ TEST(FolderTraining, AGpuStepsAsACpuDoes) {
   testing::write_stripes(dir / "data", 36, 13);
   testing::train_in(dir / "cpu", stripe_recipe(dir / "data", "plain"));
   const auto expected = read_metrics(RunFiles(dir / "cpu").metrics());
-  for (const char* engine : {"plain", "fused"}) {
+  for (const char* engine : {"plain", "captured", "fused"}) {
     Recipe recipe = stripe_recipe(dir / "data", engine);
     recipe.device = "cuda";
     recipe.precision = Precision::kFp32;

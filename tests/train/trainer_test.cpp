@@ -70,8 +70,8 @@ TEST(Trainer, RecordsTheAttentionOfEveryEpoch) {
   EXPECT_GT(lines.back().layers[0].max_p.back(), lines.front().layers[0].max_p.back());
 }
 
-// The fused engine on a CPU is LibTorch's ops in another order: the same run but for rounding.
-TEST(Trainer, FusedStepsTrainAsPlainOnesDo) {
+// The engine on a CPU is LibTorch's ops in another order: the same run but for rounding.
+TEST(Trainer, StepsOfTheEngineTrainAsPlainOnesDo) {
   if (testing::kThreadSanitizer) GTEST_SKIP() << "skipped: no threads of its own";
   const TempDir dir;
   Recipe recipe = small_recipe();
@@ -80,13 +80,16 @@ TEST(Trainer, FusedStepsTrainAsPlainOnesDo) {
   recipe.cutout = 8;
   recipe.ema = 0.9;
   train_in(dir / "plain", recipe);
-  recipe.engine = EngineChoice::kFused;
-  train_in(dir / "fused", recipe);
   const auto plain = read_metrics(RunFiles(dir / "plain").metrics());
-  const auto fused = read_metrics(RunFiles(dir / "fused").metrics());
-  ASSERT_EQ(plain.size(), fused.size());
-  for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(plain[i].loss, fused[i].loss, 2e-3 * plain[i].loss);
-  EXPECT_NEAR(plain[0].acc_soft, fused[0].acc_soft, 0.03);
+  for (const EngineChoice engine : {EngineChoice::kFused, EngineChoice::kCaptured}) {
+    recipe.engine = engine;
+    const std::string name(choice_word(engine));
+    train_in(dir / name, recipe);
+    const auto got = read_metrics(RunFiles(dir / name).metrics());
+    ASSERT_EQ(plain.size(), got.size());
+    for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(plain[i].loss, got[i].loss, 2e-3 * plain[i].loss) << name;
+    EXPECT_NEAR(plain[0].acc_soft, got[0].acc_soft, 0.03) << name;
+  }
 }
 
 TEST(Trainer, InsistingOnFusedStepsNamesTheObstacle) {
@@ -99,11 +102,16 @@ TEST(Trainer, InsistingOnFusedStepsNamesTheObstacle) {
 
 TEST(Trainer, ResumedRunIsBitIdentical) {
   const TempDir dir;
-  for (const bool restart : {false, true}) {
+  for (const EngineChoice engine : {EngineChoice::kPlain, EngineChoice::kFused, EngineChoice::kCaptured}) {
+    const bool restart = engine != EngineChoice::kPlain;
     if (testing::kThreadSanitizer && restart) break;
-    const std::string tag = restart ? "restart" : "plain";
+    const std::string tag(choice_word(engine));
     Recipe recipe = small_recipe();
-    recipe.engine = restart ? EngineChoice::kFused : EngineChoice::kPlain;
+    recipe.engine = engine;
+    if (engine == EngineChoice::kCaptured) {
+      recipe.shortcut = Shortcut::kA;
+      recipe.data = "shapes:train=90,test=40";  // a smaller last batch
+    }
     recipe.restart_momentum = restart;
     recipe.nesterov = restart;
     recipe.label_smoothing = restart ? 0.1 : 0;
@@ -298,7 +306,7 @@ TEST(Trainer, AnExplodingLossStopsWithTheStepAndTheLastCheckpoint) {
   Recipe recipe = small_recipe();
   recipe.lr = 1e30;
   recipe.momentum = 0;
-  expect_error(ErrorKind::kFailure, "the last good checkpoint is none yet", [&] { train_in(dir / "run", recipe); });
+  expect_error(ErrorKind::kFailure, "; there is no checkpoint yet", [&] { train_in(dir / "run", recipe); });
 }
 
 TEST(Trainer, EvalEveryTestsTheLastEpochToo) {

@@ -1,4 +1,5 @@
 // onetap bench train: what a training step costs.
+#include "onetap/base/fail.h"
 #include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/data/source.h"
@@ -55,7 +56,14 @@ int run_bench_train(const TrainBench& bench) {
   module->to(device);
   const Sgd sgd(*module, {recipe.momentum, recipe.nesterov, recipe.weight_decay});
   const int64_t per_epoch = (source.train->size() + recipe.batch_size - 1) / recipe.batch_size;
-  recipe.engine = EngineChoice::kFused;
+  if (recipe.engine == EngineChoice::kPlain) {
+    fail_usage(
+        "[bench] expected --engine auto, fused or captured, got plain (--engine captured --no-cuda-graph times "
+        "autograd op by op)");
+  }
+  if (recipe.engine == EngineChoice::kAuto) {
+    recipe.engine = fused::engine_obstacle(graph).empty() ? EngineChoice::kFused : EngineChoice::kCaptured;
+  }
   const auto engine = choose_engine(recipe, graph, source, Schedule(recipe, per_epoch), module, sgd, {});
   engine->start_epoch(0, 0, 0);
 
@@ -78,6 +86,7 @@ int run_bench_train(const TrainBench& bench) {
     before = until;
   }
   const std::string on = device.is_cuda() ? "cuda" : "cpu";
+  const bool graphs = device.is_cuda() && recipe.cuda_graph;
   const int64_t share = parse_int(recipe_field_text(recipe, *find_recipe_field("share"))).value_or(1);
   if (bench.json) {
     const Json object = {{"network", graph.name()},
@@ -85,6 +94,8 @@ int run_bench_train(const TrainBench& bench) {
                          {"width", recipe.width.value_or(0)},
                          {"share", share},
                          {"device", on},
+                         {"engine", choice_word(recipe.engine)},
+                         {"cuda_graph", graphs},
                          {"precision", choice_word(resolved_precision(recipe, device))},
                          {"batch", engine->first_batch()},
                          {"ms_per_step", step * 1e3},
@@ -95,9 +106,10 @@ int run_bench_train(const TrainBench& bench) {
     std::cout << json_text(object, 2) << '\n';
     return 0;
   }
-  std::cout << fmt::format("{} {} width {} share {}, batch {}, {} on {}\n", graph.name(), recipe.method,
+  std::cout << fmt::format("{} {} width {} share {}, batch {}, {} on {}, {} steps{}\n", graph.name(), recipe.method,
                            recipe.width.value_or(0), share, engine->first_batch(),
-                           choice_word(resolved_precision(recipe, device)), on);
+                           choice_word(resolved_precision(recipe, device)), on, choice_word(recipe.engine),
+                           graphs ? " as CUDA graphs" : "");
   std::cout << fmt::format("{:.3f} ms a step, {:.0f} images a second\n", step * 1e3,
                            static_cast<double>(engine->first_batch()) / step);
   std::cout << fmt::format("its convolutions alone (forward and both gradients): {:.3f} ms, {:.0f} % of the step\n\n",
@@ -126,9 +138,11 @@ void add_bench_train(CLI::App& bench, Action& action) {
       "Examples:\n"
       "  onetap bench train recipes/cifar10-sanet.toml\n"
       "  onetap bench train --arch resnet20 --width 83 --method sal --data cifar10 --precision bf16 --json\n"
-      "\nSteps of the fused engine: on a GPU, captured graphs. Phases are differences of steps that end early. The "
-      "last\n"
-      "line of figures is what a step could not go below with the same convolutions.");
+      "  onetap bench train --width 16 --shortcut A --engine captured\n"
+      "\nFused steps, or captured ones of autograd for a network without a fused form; on a GPU, CUDA graphs. Phases "
+      "are\n"
+      "differences of steps that end early. The last line of figures is what a step could not go below with the same\n"
+      "convolutions.");
   verb->callback([options, &action] { action = [options] { return run_bench_train(*options); }; });
 }
 
