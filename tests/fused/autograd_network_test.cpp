@@ -35,11 +35,11 @@ r3 = relu sum
 unread = conv r3 out=2 kernel=3
 taps = conv r3 out=4 kernel=3 pad=1 stride=2 method=sal share=2
 bn3 = bn taps
+r4 = relu bn3
 high = maxpool r3 kernel=2 stride=2
 mean = avgpool r3 kernel=2 stride=2
-both = concat bn3 high mean
-r4 = relu both
-flat = flatten r4
+all = concat r4 high mean
+flat = flatten all
 fc1 = linear flat out=7 bias=0
 r5 = relu fc1
 fc2 = linear r5 out=5
