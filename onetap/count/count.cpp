@@ -2,6 +2,7 @@
 
 #include "onetap/graph/method_table.h"
 #include "onetap/graph/tap_layout.h"
+#include "onetap/graph/uses.h"
 
 #include <algorithm>
 
@@ -12,42 +13,83 @@ double as_double(int64_t value) {
   return static_cast<double>(value);
 }
 
-void count_conv(const Graph& graph, const Node& node, CountRules rules, LayerCount& count) {
+// Of a layer with weights: conv, tapconv or linear, which is a 1x1 of one pixel.
+void count_weights(const Graph& graph, const Node& node, CountRules rules, LayerCount& count) {
   const MethodInfo& method = node.method.info();
   const TapLayout layout = tap_layout(graph, node);
   // A frozen layer has no form in training left to count.
-  const bool finished = node.op == Op::kTapConv || rules == CountRules::kPaper;
+  const bool is_frozen = node.op == Op::kTapConv || find_frozen_method(method.name) != nullptr;
+  const bool finished = is_frozen || rules == CountRules::kPaper;
   const bool kept_only = node.is_pruned() && finished;
   const double weights = as_double(layout.slices() * (kept_only ? layout.taps : layout.positions));
 
   count.params = finished ? weights * method.weight_bits / 32.0 : weights;
   if (node.bias) count.params += as_double(node.out);
+  if (method.has_scales) count.params += as_double(node.out);
   if (kept_only) count.params += as_double(layout.codes()) * layout.bits() / 32.0;
   if (!finished && method.extra_parameters != nullptr) count.params += as_double(method.extra_parameters(graph, node));
-  count.macs = weights * as_double(node.shape[1] * node.shape[2]);
+  count.macs = weights * as_double(element_count(node.shape) / node.out);
 }
 
-// A batch norm whose conv is a 1x1 projection of a shortcut, told by torchvision's name for it.
-bool ends_projection(const Graph& graph, const Node& node) {
-  const Node& conv = graph.source(node);
-  return conv.op == Op::kConv && conv.kernel.area() == 1 && conv.name.find("downsample") != std::string::npos;
-}
+// The activations of a node by the paper's rules.
+class PaperActivations {
+ public:
+  PaperActivations(const Graph& graph, ShortcutRule shortcuts) : graph_(graph), uses_(graph), shortcuts_(shortcuts) {}
 
-bool counts_activations(const Graph& graph, const Node& node, CountRules rules, ShortcutRule shortcuts) {
-  switch (node.op) {
-    case Op::kConv:
-    case Op::kTapConv:
-    case Op::kLinear:
-      return true;
-    case Op::kBatchNorm:
-      return rules == CountRules::kPaper && (shortcuts == ShortcutRule::kTwice || !ends_projection(graph, node));
-    case Op::kInput:
-    case Op::kAffine:
-    case Op::kGlobalAvgPool:
-      return rules == CountRules::kPaper;
-    default:
-      return false;
+  double of(const Node& node) const { return as_double(values(node) * element_count(node.shape)); }
+
+ private:
+  // How many values of the node's shape there are to keep.
+  int64_t values(const Node& node) const {
+    switch (node.op) {
+      case Op::kInput:
+      case Op::kConv:
+      case Op::kTapConv:
+      case Op::kLinear:
+      case Op::kAffine:
+      case Op::kGlobalAvgPool:
+      case Op::kActiveShift:
+        return 1;
+      case Op::kBatchNorm:
+        return is_projection(node) && (shortcuts_ == ShortcutRule::kOnce || is_part_of_kept_sum(node)) ? 0 : 1;
+      case Op::kAdd:
+        return is_kept_sum(node) ? operands_beside_projections(node) : 0;
+      default:
+        return 0;  // in the place of its input, or the same values read elsewhere
+    }
   }
+
+  // A 1x1 convolution of a shortcut, told by torchvision's name for it, or the batch norm after one.
+  bool is_projection(const Node& node) const {
+    const Node& conv = node.op == Op::kBatchNorm ? graph_.source(node) : node;
+    return conv.op == Op::kConv && conv.kernel.area() == 1 && conv.name.find("downsample") != std::string::npos;
+  }
+
+  // A sum that a ReLU takes on in place is none; one that stays as it is (MobileNetV2, pre-activation) is kept.
+  bool is_kept_sum(const Node& node) const {
+    const Node* reader = uses_.only_reader(node);
+    return reader == nullptr || reader->op != Op::kRelu;
+  }
+
+  bool is_part_of_kept_sum(const Node& node) const {
+    const Node* reader = uses_.only_reader(node);
+    return reader != nullptr && reader->op == Op::kAdd && is_kept_sum(*reader);
+  }
+
+  // The sum and the values that wait for it: a projection has been counted.
+  int64_t operands_beside_projections(const Node& sum) const {
+    const auto projections = std::count_if(sum.inputs.begin(), sum.inputs.end(),
+                                           [&](const std::string& input) { return is_projection(graph_.node(input)); });
+    return static_cast<int64_t>(sum.inputs.size()) - projections;
+  }
+
+  const Graph& graph_;
+  Uses uses_;
+  ShortcutRule shortcuts_;
+};
+
+bool has_weights(Op op) {
+  return op == Op::kConv || op == Op::kTapConv || op == Op::kLinear;
 }
 
 ShortcutRule settle(const Graph& graph, ShortcutRule rule) {
@@ -60,28 +102,19 @@ ShortcutRule settle(const Graph& graph, ShortcutRule rule) {
 }  // namespace
 
 NetworkCount count_network(const Graph& graph, const CountOptions& options) {
-  const ShortcutRule shortcuts = settle(graph, options.shortcuts);
+  const PaperActivations paper(graph, settle(graph, options.shortcuts));
   NetworkCount total;
   for (const Node& node : graph.nodes()) {
     LayerCount count;
     count.name = node.name;
-    switch (node.op) {
-      case Op::kConv:
-      case Op::kTapConv:
-        count_conv(graph, node, options.rules, count);
-        break;
-      case Op::kBatchNorm:
-      case Op::kAffine:
-        count.params = 2.0 * as_double(node.shape[0]);
-        break;
-      case Op::kLinear:
-        count.macs = as_double(in_channels(graph, node) * node.out);
-        count.params = count.macs + (node.bias ? as_double(node.out) : 0.0);
-        break;
-      default:
-        break;
+    if (has_weights(node.op)) {
+      count_weights(graph, node, options.rules, count);
+    } else if (node.op == Op::kBatchNorm || node.op == Op::kAffine || node.op == Op::kActiveShift) {
+      count.params = 2.0 * as_double(node.shape[0]);  // scale and shift of a channel, or its two distances
     }
-    if (counts_activations(graph, node, options.rules, shortcuts)) {
+    if (options.rules == CountRules::kPaper) {
+      count.activations = paper.of(node);
+    } else if (has_weights(node.op)) {
       count.activations = as_double(element_count(node.shape));
     }
     total.params += count.params;

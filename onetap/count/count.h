@@ -10,7 +10,9 @@ namespace onetap {
 
 enum class CountRules {
   // As the paper counts the finished network: 32-bit words; a pruned slice keeps `taps` weights and stores
-  // each position at ceil(log2 S) bits, once per `share` outputs; batch norm counts scale and shift.
+  // each position at ceil(log2 S) bits, once per `share` outputs; a binary weight is 1 bit, and the scale of a trained
+  // layer is not counted; batch norm counts scale and shift, an active shift its two distances per channel. Shifts
+  // multiply nothing: Wu et al. and Jeon & Kim count none for them.
   kPaper,
   // What a PyTorch counter prints for the network in training: every trainable value, every multiplication
   // of the dense convolutions, the logits of a Shift Attention Layer included.
@@ -18,7 +20,9 @@ enum class CountRules {
 };
 
 // How often the paper's figure counts the output of a projection shortcut (1x1 conv and batch norm): with both its
-// nodes, as every other pair, or as one value.
+// nodes, as every other pair, or as one value. A sum with a ReLU after it is made in place and counts nothing. A sum
+// without one (blocks of MobileNetV2, of shift networks) is a value of its own and counts with the shortcut's: two
+// values, of which a projection is one, whatever this rule.
 enum class ShortcutRule {
   kAuto,  // once for a network with pruned convolutions, twice for a dense one: what the paper's figure does
   kOnce,
@@ -34,7 +38,7 @@ struct LayerCount {
   std::string name;
   double params = 0;       // 32-bit words; the bits of positions make fractions
   double macs = 0;         // for one image
-  double activations = 0;  // values for one image. Paper: input, conv, batch norm, pooled and final values.
+  double activations = 0;  // values for one image. Paper: input, conv, batch norm, active shift, pooled, final values.
                            // Plain: outputs of conv and linear layers
 };
 

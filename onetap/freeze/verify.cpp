@@ -37,7 +37,9 @@ Predictions predict_by_runtime(const TapNet& net, const Dataset& test, const Ver
   score.images = options.stream.images;
   score.threads = options.threads;
   if (options.progress) score.progress = [&](int64_t images) { options.progress(stage, images); };
-  SessionPool sessions(std::make_shared<const Model>(net));
+  ModelOptions model;
+  model.memory_limit = options.memory_limit;
+  SessionPool sessions(std::make_shared<const Model>(net, model));
   return score_classifier(test, score, [&](const float* image) { return sessions.run(image); });
 }
 
@@ -56,7 +58,8 @@ void StageCheck::add(const char* name, Predictions predictions) {
 void StageCheck::trained(nn::GraphModule& module) {
   const nn::EvaluationScope scope(module);
   if (!has_soft_form(module->graph())) {
-    add("dense", predict_by_module(module, test_, options_, "dense"));
+    const char* form = only_form(module->graph());
+    add(form, predict_by_module(module, test_, options_, form));
   } else {
     add("soft", predict_by_module(module, test_, options_, "soft"));
     const nn::ModeGuard guard(module, nn::AttentionMode::kHard);

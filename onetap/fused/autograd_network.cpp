@@ -27,7 +27,7 @@ AutogradNetwork::AutogradNetwork(nn::GraphModule module, const nn::NamedTensors&
     fail("[fused] expected rules of {} parameters, got {}", parameters.size(), options_.rules.size());
   }
   const auto rule_of = [&](size_t parameter) {
-    return options_.rules.empty() ? ParameterRule() : options_.rules[parameter];
+    return options_.rules.empty() ? nn::ParameterRule() : options_.rules[parameter];
   };
   std::set<std::string> unusual;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -106,8 +106,12 @@ void AutogradNetwork::update(const StepValues& values, const UpdateOptions& opti
   const auto convs = with_gradients(convs_);
   if (!convs.empty()) rules_.update(convs, values, options);
   auto plain = with_gradients(plain_);
+  for (PlainState& state : plain) {
+    if (state.rule.unit_rows) state.grad = nn::unit_rows(state.grad);
+  }
   if (!plain.empty()) ops_->update_plain(plain, values, options);
   forget_gradients();
+  module_->after_step();
 }
 
 void AutogradNetwork::forget_gradients() {

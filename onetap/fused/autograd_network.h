@@ -17,7 +17,7 @@ namespace onetap::fused {
 
 struct AutogradOptions {
   torch::ScalarType type = torch::kFloat32;  // of activations
-  std::vector<ParameterRule> rules;          // of the module's parameters, in order; empty: the usual one for all
+  std::vector<nn::ParameterRule> rules;      // of the module's parameters, in order; empty: the usual one for all
 };
 
 class AutogradNetwork : public StepNetwork {

@@ -71,8 +71,8 @@ class CudaOps : public Ops {
     for (PlainState& state : states) {
       state.grad = state.grad.contiguous();
       entries.push_back({state.parameter.data_ptr<float>(), state.momentum.data_ptr<float>(),
-                         state.grad.data_ptr<float>(), state.parameter.numel(), static_cast<float>(state.rule.lr),
-                         static_cast<float>(state.rule.weight_decay)});
+                         state.grad.data_ptr<float>(), state.parameter.numel(), static_cast<float>(state.rule.rate),
+                         static_cast<float>(state.rule.decay)});
     }
     cuda::update_plain(entries.data(), static_cast<int>(entries.size()), values.rates.data_ptr<float>(),
                        update_of(options), stream());

@@ -37,12 +37,13 @@ struct EngineOptions {
   AugmentOptions augment;
   double label_smoothing = 0;
   UpdateOptions update;
-  std::vector<ParameterRule> rules;                 // of autograd's steps: AutogradOptions
+  std::vector<nn::ParameterRule> rules;             // of autograd's steps: AutogradOptions
   std::vector<float> learning_rates, temperatures;  // of every step of the run, and one more
   // For data that are streamed: threads that read them, and whether to give up waiting for a batch
   // (StreamOptions::stopped).
   int64_t workers = 1;
   std::function<bool()> stopped;
+  double timing_seconds = 2;  // of time_step() and time_convolutions(), about: slow steps are repeated less often
   // Several processes: each takes its part of every batch, and steps are those of all together. Must outlive the
   // engine.
   RankGroup* ranks = nullptr;

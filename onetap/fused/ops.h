@@ -6,6 +6,7 @@
 #pragma once
 
 #include "onetap/base/tap_layout.h"
+#include "onetap/nn/parameter_rule.h"
 #include "onetap/nn/torch.h"
 #include "onetap/nn/trained_conv.h"
 
@@ -15,19 +16,11 @@ namespace onetap::fused {
 
 class WeightRule;
 
-// What a step of SGD does to one parameter, in parts of what it does to others.
-struct ParameterRule {
-  double lr = 1;
-  double weight_decay = 1;
-
-  bool is_usual() const { return lr == 1 && weight_decay == 1; }
-};
-
 // A parameter, and what a step of SGD needs beside it.
 struct PlainState {
   torch::Tensor parameter, momentum;
   torch::Tensor grad;  // at least as many floats as the parameter
-  ParameterRule rule = {};
+  nn::ParameterRule rule = {};
 };
 
 // A convolution's parameters and their form for the step.

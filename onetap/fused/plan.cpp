@@ -98,6 +98,7 @@ class Planner {
         break;
       case Op::kLinear:
         if (graph_.source(node).shape.size() != 1) return obstacle(node, "does not follow a global pool");
+        if (!node.method.is_dense()) return obstacle(node, "has a method of its own");
         add(Step::Kind::kLinear, node);
         break;
       default:

@@ -28,10 +28,10 @@ torch::Tensor masked_weight(const torch::Tensor& weight, const torch::Tensor& at
 }
 
 void sgd(torch::Tensor parameter, torch::Tensor velocity, const torch::Tensor& grad, double rate,
-         const UpdateOptions& options, const ParameterRule& rule = {}) {
-  const auto update = grad.add(parameter, options.weight_decay * rule.weight_decay);
+         const UpdateOptions& options, const nn::ParameterRule& rule = {}) {
+  const auto update = grad.add(parameter, options.weight_decay * rule.decay);
   velocity.mul_(options.momentum).add_(update);
-  parameter.add_(options.nesterov ? update.add(velocity, options.momentum) : velocity, -rate * rule.lr);
+  parameter.add_(options.nesterov ? update.add(velocity, options.momentum) : velocity, -rate * rule.rate);
 }
 
 class ReferenceOps : public Ops {

@@ -44,6 +44,7 @@ class AutogradRule : public WeightRule {
       }
     }
     ops_->update_plain(states, values, options);
+    for (const ConvState& conv : convs) conv.layer->after_step();
   }
 
  private:

@@ -79,4 +79,12 @@ torch::Tensor expand_sets(const torch::Tensor& by_set, const TapLayout& layout) 
   return repeat(repeat(by_set, 1, layout.share_inputs, layout.inputs), 0, layout.share_outputs, layout.outputs);
 }
 
+torch::Tensor sum_sets(const torch::Tensor& by_slice, const TapLayout& layout) {
+  const int64_t rows = layout.output_blocks(), columns = layout.input_blocks();
+  // Zeros fill the blocks at the ends up.
+  const auto filled = torch::constant_pad_nd(by_slice, {0, 0, 0, columns * layout.share_inputs - layout.inputs, 0,
+                                                        rows * layout.share_outputs - layout.outputs});
+  return filled.view({rows, layout.share_outputs, columns, layout.share_inputs, -1}).sum(at::IntArrayRef{1, 3});
+}
+
 }  // namespace onetap::nn

@@ -33,4 +33,7 @@ torch::Tensor rounded_mask(const torch::Tensor& logits, double temperature);
 // What sets have, for every slice: [output blocks, input blocks, X] to [outputs, inputs, X].
 torch::Tensor expand_sets(const torch::Tensor& by_set, const TapLayout& layout);
 
+// Sums over the slices of every set: [outputs, inputs, X] to [output blocks, input blocks, X].
+torch::Tensor sum_sets(const torch::Tensor& by_slice, const TapLayout& layout);
+
 }  // namespace onetap::nn

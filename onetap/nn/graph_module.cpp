@@ -5,7 +5,9 @@
 #include "onetap/graph/method_table.h"
 #include "onetap/graph/op.h"
 #include "onetap/graph/uses.h"
+#include "onetap/nn/active_shift.h"
 #include "onetap/nn/batch_norm.h"
+#include "onetap/nn/channel_shift.h"
 #include "onetap/nn/convolve.h"
 
 #include <functional>
@@ -63,6 +65,8 @@ std::function<torch::Tensor(const std::vector<torch::Tensor>&)> plain_op(const N
       return [node](const Inputs& in) { return subsample(in[0], node); };
     case Op::kFlatten:
       return [](const Inputs& in) { return in[0].flatten(1); };
+    case Op::kShift:
+      return [shift = std::make_shared<FixedShift>(node)](const Inputs& in) { return shift->forward(in[0]); };
     default:
       fail("[nn] {}: op without an executor", node.name);
   }
@@ -99,14 +103,18 @@ Layer GraphModuleImpl::place(const std::string& name, Layer layer) {
   return parent->register_module(name.substr(start), std::move(layer));
 }
 
+torch::Tensor GraphModuleImpl::add_trained(const Node& node, Step& step) {
+  auto layer = place(node.name, make_trained_conv(node, in_channels(graph_, node)));
+  trained_layers_.push_back({node.name, layer});
+  step.run = [layer](const Values& values) { return layer->forward(values[0]); };
+  return layer->weight;
+}
+
 void GraphModuleImpl::add_conv(const Node& node, Step& step, WeightInit init) {
   const int64_t in = in_channels(graph_, node);
   torch::Tensor weight;
   if (!node.method.is_dense()) {
-    auto conv = place(node.name, make_trained_conv(node, in));
-    trained_layers_.push_back({node.name, conv});
-    weight = conv->weight;
-    step.run = [conv](const Values& values) { return conv->forward(values[0]); };
+    weight = add_trained(node, step);
   } else {
     const torch::ExpandingArray<2> kernel({node.kernel.h, node.kernel.w});
     torch::nn::Conv2dOptions options(in, node.out, kernel);
@@ -156,7 +164,16 @@ void GraphModuleImpl::build(WeightInit init) {
         };
         break;
       }
+      case Op::kActiveShift: {
+        auto shift = place(node.name, ActiveShift2d(node.shape[0], node.stride));
+        step.run = [shift](const Values& values) mutable { return shift->forward(values[0]); };
+        break;
+      }
       case Op::kLinear: {
+        if (!node.method.is_dense()) {
+          add_trained(node, step);
+          break;
+        }
         auto fc =
             place(node.name,
                   torch::nn::Linear(torch::nn::LinearOptions(in_channels(graph_, node), node.out).bias(node.bias)));
@@ -191,6 +208,7 @@ torch::Tensor GraphModuleImpl::forward(const torch::Tensor& x) {
       for (const size_t done : step.last_uses) values[done].reset();
       values[i] = step.run(inputs);
     }
+    if (editor_) values[i] = editor_(graph_.nodes()[i], values[i]);
     if (observer_) observer_(graph_.nodes()[i], values[i]);
   }
   return values[output_];
@@ -238,6 +256,14 @@ std::vector<GraphModuleImpl::TrainedLayer> GraphModuleImpl::soft_layers() const 
 
 void GraphModuleImpl::set_temperature(double temperature) {
   for (const TrainedLayer& trained : trained_layers_) trained.layer->set_temperature(temperature);
+}
+
+void GraphModuleImpl::after_step() {
+  for (const TrainedLayer& trained : trained_layers_) trained.layer->after_step();
+}
+
+void GraphModuleImpl::weights_imported() {
+  for (const TrainedLayer& trained : trained_layers_) trained.layer->weights_imported();
 }
 
 void GraphModuleImpl::set_mode(AttentionMode mode) {

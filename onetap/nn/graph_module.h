@@ -34,7 +34,7 @@ class GraphModuleImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x);
   torch::Tensor forward_with(const torch::Tensor& x, const ForwardInputs& inputs);
 
-  // Every convolution with a method other than `conv`, with its node's name, in order.
+  // Every convolution and linear layer with a method other than `conv`, with its node's name, in order.
   struct TrainedLayer {
     std::string name;
     std::shared_ptr<TrainedConv> layer;
@@ -45,6 +45,10 @@ class GraphModuleImpl : public torch::nn::Module {
   void set_temperature(double temperature);
   void set_mode(AttentionMode mode);
 
+  // Those of every TrainedConv.
+  void after_step();
+  void weights_imported();
+
   // How batch norms compute in training, in place of each by its own batch.
   using TrainingNorm = std::function<torch::Tensor(torch::nn::BatchNorm2dImpl&, const torch::Tensor&)>;
   void set_training_norm(TrainingNorm norm) { training_norm_ = std::move(norm); }
@@ -52,6 +56,10 @@ class GraphModuleImpl : public torch::nn::Module {
   // Sees what every node gives in a forward pass, as soon as it is there.
   using Observer = std::function<void(const Node&, const torch::Tensor&)>;
   void set_observer(Observer observer) { observer_ = std::move(observer); }
+
+  // Puts what it returns in place of what a node gave, before anything reads that; the observer sees it so.
+  using Editor = std::function<torch::Tensor(const Node&, const torch::Tensor&)>;
+  void set_editor(Editor editor) { editor_ = std::move(editor); }
 
   const Graph& graph() const { return graph_; }
 
@@ -66,6 +74,8 @@ class GraphModuleImpl : public torch::nn::Module {
   Layer place(const std::string& name, Layer layer);
   void add_conv(const Node& node, Step& step, WeightInit init);
   const torch::Tensor* given_weight(const std::string& node) const;  // null: none
+  // By its method; gives the weight.
+  torch::Tensor add_trained(const Node& node, Step& step);
 
   Graph graph_;
   std::vector<Step> steps_;
@@ -73,6 +83,7 @@ class GraphModuleImpl : public torch::nn::Module {
   std::vector<TrainedLayer> trained_layers_;
   TrainingNorm training_norm_;
   Observer observer_;
+  Editor editor_;
   const ForwardInputs* given_ = nullptr;  // of the forward pass under way
 };
 TORCH_MODULE(GraphModule);

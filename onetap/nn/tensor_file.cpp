@@ -118,8 +118,8 @@ ImportReport import_weights(const SafetensorsFile& file, const NamedTensors& int
     }
     const TensorView& view = *found->second;
     if (view.shape != tensor.sizes().vec()) {
-      fail_data("[init] expected shape [{}] for '{}', got [{}] ({})", fmt::join(tensor.sizes().vec(), ", "), name,
-                fmt::join(view.shape, ", "), label);
+      fail_data("[init] expected shape [{}] for '{}', got [{}]; --init-skip leaves tensors out ({})",
+                fmt::join(tensor.sizes().vec(), ", "), name, fmt::join(view.shape, ", "), label);
     }
     torch::Tensor target = tensor;
     target.copy_(to_tensor(view));

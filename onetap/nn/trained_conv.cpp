@@ -1,7 +1,9 @@
 #include "onetap/nn/trained_conv.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/nn/binary_weights.h"
 #include "onetap/nn/convolve.h"
+#include "onetap/nn/fixed_taps.h"
 #include "onetap/nn/shift_attention_conv.h"
 
 #include <cmath>
@@ -11,7 +13,11 @@ namespace onetap::nn {
 namespace {
 
 std::map<std::string, ConvFactory>& factories() {
-  static std::map<std::string, ConvFactory> all = {{"sal", make_shift_attention_conv}};
+  static std::map<std::string, ConvFactory> all = {{"sal", make_shift_attention_conv},
+                                                   {"random-taps", make_fixed_taps},
+                                                   {"magnitude", make_fixed_taps},
+                                                   {"bc", make_binary_weights},
+                                                   {"bwn", make_binary_weights}};
   return all;
 }
 
@@ -31,7 +37,9 @@ torch::Tensor TrainedConv::effective_weight() const {
 
 TrainedConv2d::TrainedConv2d(const Node& node, int64_t in_channels) : node_(node) {
   const int64_t inputs = in_channels / node.groups;
-  weight = register_parameter("weight", torch::empty({node.out, inputs, node.kernel.h, node.kernel.w}));
+  std::vector<int64_t> shape = {node.out, inputs};
+  if (node.op != Op::kLinear) shape.insert(shape.end(), {node.kernel.h, node.kernel.w});
+  weight = register_parameter("weight", torch::empty(shape));
   const torch::NoGradGuard no_grad;
   torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
   if (!node.bias) return;
@@ -41,12 +49,14 @@ TrainedConv2d::TrainedConv2d(const Node& node, int64_t in_channels) : node_(node
 }
 
 torch::Tensor TrainedConv2d::forward(const torch::Tensor& x) {
-  return convolve(x, effective_weight(), bias, node_);
+  const auto w = effective_weight();
+  return node_.op == Op::kLinear ? torch::linear(x, w, bias) : convolve(x, w, bias, node_);
 }
 
 void TrainedConv2d::pretty_print(std::ostream& stream) const {
-  stream << "onetap::nn::" << node_.method.name() << "(" << weight.size(1) * node_.groups << ", " << node_.out
-         << ", kernel_size=[" << node_.kernel.h << ", " << node_.kernel.w << "])";
+  stream << "onetap::nn::" << node_.method.name() << "(" << weight.size(1) * node_.groups << ", " << node_.out;
+  if (node_.op != Op::kLinear) stream << ", kernel_size=[" << node_.kernel.h << ", " << node_.kernel.w << "]";
+  stream << ")";
 }
 
 void add_conv_factory(const std::string& method, ConvFactory factory) {

@@ -1,5 +1,5 @@
-// A convolution as a training method has it: what the training loop, tests, records, freezing and the fused engine know
-// of it. The layer of a node is made by the factory that its method's name stands for.
+// A convolution (or a linear layer) as a training method has it: what the training loop, tests, records, freezing and
+// the fused engine know of it. The layer of a node is made by the factory that its method's name stands for.
 #pragma once
 
 #include "onetap/graph/graph.h"
@@ -33,7 +33,7 @@ struct TapChoice {
 
 class TrainedConv : public torch::nn::Module {
  public:
-  // [out, in / groups, kernel...].
+  // [out, in / groups, kernel...]; of a linear layer [out, in].
   torch::Tensor weight;
 
   virtual torch::Tensor forward(const torch::Tensor& x) = 0;
@@ -62,14 +62,19 @@ class TrainedConv : public torch::nn::Module {
   virtual FrozenConv freeze() const = 0;
   virtual std::optional<TapChoice> describe() const { return std::nullopt; }
 
+  // Weights from elsewhere were copied into it, and training starts from them. kData if they cannot be.
+  virtual void weights_imported() {}
+  // After every step of the optimiser. It must not wait for the device: CUDA graphs capture it.
+  virtual void after_step() {}
+
  private:
   double temperature_ = 1.0;
   Given given_;
   AttentionMode mode_ = AttentionMode::kSoft;
 };
 
-// One for images, with the window of a node: `weight`, and `bias` if the node has one, drawn as torch::nn::Conv2d does.
-// A method that derives from it says how its weights are made and frozen.
+// The layer of a node: a convolution with its window, or a linear layer. `weight`, and `bias` if the node has one, are
+// drawn as torch::nn::Conv2d and Linear do. A method that derives from it says how its weights are made and frozen.
 class TrainedConv2d : public TrainedConv {
  public:
   torch::Tensor bias;  // may be undefined

@@ -112,6 +112,9 @@ const std::vector<RecipeField>& recipe_fields() {
       choice("schedule", kOptimiser, "learning rate over time: step or cosine", &R::schedule),
       number("lr_every", kOptimiser, "step schedule: epochs between drops (default: a third of the epochs)",
              &R::lr_every, 1, 1e6),
+      text("lr_milestones", kOptimiser,
+           "step schedule: epochs after which the rate drops, such as '81,122', instead of lr_every",
+           &R::lr_milestones),
       number("lr_factor", kOptimiser, "step schedule: factor of a drop", &R::lr_factor, 0, 1),
       number("lr_final", kOptimiser, "cosine schedule: learning rate at the end", &R::lr_final, 0, 1e6),
       number("warmup_epochs", kOptimiser, "linear warm-up from 0, in epochs", &R::warmup_epochs, 0, 1e6),
@@ -185,6 +188,11 @@ std::string RecipeField::flag() const {
   std::string name = std::string("--") + key;
   std::replace(name.begin(), name.end(), '_', '-');
   return name;
+}
+
+std::string RecipeField::flag_with(const std::string& value) const {
+  if (!std::holds_alternative<bool Recipe::*>(member)) return flag() + "=" + value;
+  return value == "true" ? flag() : "--no-" + flag().substr(2);
 }
 
 bool RecipeField::is_text() const {

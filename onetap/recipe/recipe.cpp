@@ -12,6 +12,8 @@
 namespace onetap {
 namespace {
 
+const std::string kFromRun = "from:";
+
 std::string range_text(const RecipeField& field) {
   return field.high >= 1e9 ? fmt::format("of at least {}", field.low) : fmt::format("in {}..{}", field.low, field.high);
 }
@@ -84,9 +86,13 @@ void check_together(const Recipe& recipe) {
   if (recipe.t1 > recipe.t0) {
     fail_usage("[recipe] expected t1 to be at most t0 = {} (the temperature falls), got {}", recipe.t0, recipe.t1);
   }
+  if (!recipe_milestones(recipe).empty() && recipe.lr_every) {
+    fail_usage("[recipe] expected lr_every or lr_milestones, got both");
+  }
   if (recipe.warmup_epochs > static_cast<double>(recipe.epochs)) {
     fail_usage("[recipe] expected warmup_epochs of at most {} epochs, got {}", recipe.epochs, recipe.warmup_epochs);
   }
+  shift_table_run(recipe);
 }
 
 }  // namespace
@@ -148,6 +154,21 @@ void check_recipe(const Recipe& recipe) {
   check_together(recipe);
 }
 
+std::vector<double> recipe_milestones(const Recipe& recipe) {
+  std::vector<double> epochs;
+  if (trim(recipe.lr_milestones).empty()) return epochs;
+  for (const std::string_view part : split(recipe.lr_milestones, ',')) {
+    const auto epoch = parse_double(trim(part));
+    const double last = epochs.empty() ? 0 : epochs.back();
+    if (!epoch || !std::isfinite(*epoch) || *epoch <= last) {
+      fail_usage("[recipe] expected lr_milestones to be epochs above 0 that rise, such as '81,122', got '{}'",
+                 recipe.lr_milestones);
+    }
+    epochs.push_back(*epoch);
+  }
+  return epochs;
+}
+
 Method recipe_method(const Recipe& recipe) {
   Method method(recipe.method);
   for (const MethodKey& key : method.info().keys) {
@@ -169,12 +190,20 @@ bool is_network_file(const std::string& arch) {
   return arch.find('/') != std::string::npos || ends_with(".txt") || ends_with(".net");
 }
 
+std::optional<std::string> shift_table_run(const Recipe& recipe) {
+  const std::string& table = recipe.shift_table;
+  if (table == "uniform") return std::nullopt;
+  if (table.rfind(kFromRun, 0) == 0 && table.size() > kFromRun.size()) return table.substr(kFromRun.size());
+  fail_usage("[recipe] expected shift_table to be uniform or from:RUN, got '{}'", table);
+}
+
 void make_paths_absolute(Recipe& recipe) {
   const auto absolute = [](const std::string& path) {
     return std::filesystem::absolute(path).lexically_normal().string();
   };
   if (is_network_file(recipe.arch)) recipe.arch = absolute(recipe.arch);
   if (!recipe.init.empty()) recipe.init = absolute(recipe.init);
+  if (const auto run = shift_table_run(recipe)) recipe.shift_table = kFromRun + absolute(*run);
 }
 
 Graph recipe_network(const Recipe& recipe, int64_t classes, int64_t image_size) {

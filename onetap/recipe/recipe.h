@@ -56,6 +56,7 @@ struct Recipe {
   double lr = 0.1;
   LrSchedule schedule = LrSchedule::kStep;
   std::optional<int64_t> lr_every;
+  std::string lr_milestones;
   double lr_factor = 0.1;
   double lr_final = 0;
   double warmup_epochs = 0;
@@ -101,8 +102,10 @@ struct RecipeField {
   // Set where the table of methods brings the field: Recipe::method_keys holds its value, and `member` says nothing.
   const MethodKey* method_key = nullptr;
 
-  bool is_text() const;            // words and other texts, which TOML quotes
-  std::string flag() const;        // "--batch-size"
+  bool is_text() const;      // words and other texts, which TOML quotes
+  std::string flag() const;  // "--batch-size"
+  // The flag that sets the field to a value: "--t1=0.02", "--no-flip".
+  std::string flag_with(const std::string& value) const;
   const char* value_name() const;  // "N", "X", "TEXT" or "" for a switch
 };
 
@@ -134,6 +137,9 @@ void check_recipe(const Recipe& recipe);
 // Keys of recipes that methods have: taps, share, ...
 std::vector<std::string> recipe_method_keys();
 
+// The epochs of lr_milestones, which need not be whole. kUsage unless they are above 0 and rise.
+std::vector<double> recipe_milestones(const Recipe& recipe);
+
 // What the recipe says about the method, as the graph stores it.
 Method recipe_method(const Recipe& recipe);
 
@@ -144,7 +150,11 @@ Graph recipe_network(const Recipe& recipe, int64_t classes, int64_t image_size);
 // True if `arch` is a path to a network text file rather than a name of the zoo.
 bool is_network_file(const std::string& arch);
 
-// The paths of a network file and of initial weights made absolute, so that a run resumes from any directory.
+// The run (or .tap file) that the proportions of fixed shifts come from; none: uniform.
+std::optional<std::string> shift_table_run(const Recipe& recipe);
+
+// The paths of a network file, of initial weights and of the shift table made absolute, so that a run resumes from any
+// directory.
 void make_paths_absolute(Recipe& recipe);
 
 }  // namespace onetap

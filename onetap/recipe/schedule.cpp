@@ -10,7 +10,20 @@ Schedule::Schedule(const Recipe& recipe, int64_t steps_per_epoch)
       steps_per_epoch_(steps_per_epoch),
       total_steps_(steps_per_epoch * recipe.epochs),
       alpha_(recipe.alpha.value_or(
-          std::pow(recipe.t1 / recipe.t0, 1.0 / static_cast<double>(std::max<int64_t>(total_steps_, 1))))) {}
+          std::pow(recipe.t1 / recipe.t0, 1.0 / static_cast<double>(std::max<int64_t>(total_steps_, 1))))) {
+  for (const double epoch : recipe_milestones(recipe)) {
+    milestones_.push_back(epoch * static_cast<double>(steps_per_epoch));
+  }
+}
+
+int64_t Schedule::drops(int64_t step) const {
+  if (!milestones_.empty()) {
+    const auto next = std::upper_bound(milestones_.begin(), milestones_.end(), static_cast<double>(step));
+    return next - milestones_.begin();
+  }
+  const int64_t every = recipe_.lr_every.value_or(std::max<int64_t>(1, (recipe_.epochs + 2) / 3));
+  return step / steps_per_epoch_ / every;
+}
 
 double Schedule::learning_rate(int64_t step) const {
   const double warmup_steps = recipe_.warmup_epochs * static_cast<double>(steps_per_epoch_);
@@ -23,9 +36,7 @@ double Schedule::learning_rate(int64_t step) const {
         (static_cast<double>(step) - warmup_steps) / std::max(1.0, static_cast<double>(total_steps_) - warmup_steps);
     return recipe_.lr_final + (recipe_.lr - recipe_.lr_final) * 0.5 * (1.0 + std::cos(kPi * done));
   }
-  const int64_t every = recipe_.lr_every.value_or(std::max<int64_t>(1, (recipe_.epochs + 2) / 3));
-  const int64_t drops = step / steps_per_epoch_ / every;
-  return recipe_.lr * std::pow(recipe_.lr_factor, static_cast<double>(drops));
+  return recipe_.lr * std::pow(recipe_.lr_factor, static_cast<double>(drops(step)));
 }
 
 double Schedule::temperature(int64_t step) const {

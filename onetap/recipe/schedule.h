@@ -3,6 +3,8 @@
 
 #include "onetap/recipe/recipe.h"
 
+#include <vector>
+
 namespace onetap {
 
 class Schedule {
@@ -19,9 +21,12 @@ class Schedule {
   double temperature(int64_t step) const;
 
  private:
+  int64_t drops(int64_t step) const;
+
   Recipe recipe_;
   int64_t steps_per_epoch_;
   int64_t total_steps_;
+  std::vector<double> milestones_;  // steps
   double alpha_;
 };
 

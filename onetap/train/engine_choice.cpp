@@ -49,6 +49,7 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
   if (chooses && (!device.is_cuda() || fused::cuda_ops() == nullptr)) return nullptr;
   auto options = engine_options(recipe, graph, source, schedule, device, ranks);
   options.stopped = stopped;
+  options.rules = sgd.rules();
   const bool several = ranks != nullptr && ranks->size() > 1;
   const std::string synchronised = recipe.sync_norm && several ? "batch norm is synchronised (sync_norm)" : "";
   const auto make = [&](fused::Steps steps) {
@@ -62,7 +63,8 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
     if (!synchronised.empty()) refuse("captured", synchronised);
     return make(fused::Steps::kAutograd);
   }
-  const std::string obstacle = synchronised.empty() ? fused::engine_obstacle(graph) : synchronised;
+  std::string obstacle = synchronised.empty() ? fused::engine_obstacle(graph) : synchronised;
+  if (obstacle.empty() && !recipe.decay_norms) obstacle = "batch norms and biases have no weight decay (decay_norms)";
   if (obstacle.empty()) return make(fused::Steps::kFused);
   if (!chooses) refuse("fused", obstacle);
   const bool captured = recipe.cuda_graph && synchronised.empty();

@@ -36,7 +36,7 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
     stopped = sums[5] > 0;
   }
   if (stopped) return std::nullopt;
-  result.soft = soft.score(result.images, has_soft ? "soft" : "dense");
+  result.soft = soft.score(result.images, has_soft ? "soft" : only_form(module->graph()));
   result.hard = has_soft ? hard.score(result.images, "hard") : result.soft;
   return result;
 }
@@ -53,7 +53,7 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, fused::Engine& engin
     return Score{static_cast<double>(of.right) / images, of.loss / images};
   };
   const bool has_soft = modes.size() > 1;
-  const Score soft = score(sums->front(), has_soft ? "soft" : "dense");
+  const Score soft = score(sums->front(), has_soft ? "soft" : only_form(module->graph()));
   return EvalResult{soft, has_soft ? score(sums->back(), "hard") : soft, engine.test_images()};
 }
 

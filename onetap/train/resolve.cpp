@@ -15,14 +15,16 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes
   if (!is_network_file(recipe.arch)) {
     const ZooEntry& entry = find_architecture(recipe.arch);
     if (!recipe.width) recipe.width = entry.default_width;
-    if (!recipe.kernel) recipe.kernel = 3;
+    if (!recipe.kernel) recipe.kernel = entry.default_kernel;
+    if (!recipe.expansion) recipe.expansion = entry.default_expansion;
     if (!recipe.image_size) recipe.image_size = source.image_size > 0 ? source.image_size : entry.default_image[1];
   }
   check_precision(recipe);
   if (recipe.augment == AugmentChoice::kAuto) {
     recipe.augment = source.image_size > 0 ? AugmentChoice::kCrop : AugmentChoice::kResizedCrop;
   }
-  if (!recipe.lr_every) recipe.lr_every = std::max<int64_t>(1, (recipe.epochs + 2) / 3);
+  const bool has_milestones = !recipe.lr_milestones.empty();
+  if (!recipe.lr_every && !has_milestones) recipe.lr_every = std::max<int64_t>(1, (recipe.epochs + 2) / 3);
   const int64_t cpus = std::max<int64_t>(1, available_cpus() / processes);
   if (recipe.threads == 0) recipe.threads = cpus;
   if (recipe.workers == 0) {

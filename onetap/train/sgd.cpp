@@ -1,12 +1,20 @@
 #include "onetap/train/sgd.h"
 
+#include "onetap/base/fail.h"
+
 namespace onetap {
 
-Sgd::Sgd(const torch::nn::Module& module, const SgdOptions& options) : options_(options) {
+Sgd::Sgd(const torch::nn::Module& module, const SgdOptions& options, const nn::ParameterRules& rules)
+    : options_(options) {
+  size_t used = 0;
   for (const auto& item : module.named_parameters()) {
     parameters_.emplace_back(item.key(), item.value());
     momentum_.emplace_back(item.key(), torch::zeros_like(item.value()));
+    const auto own = rules.find(item.key());
+    rules_.push_back(own == rules.end() ? nn::ParameterRule{} : own->second);
+    if (own != rules.end()) ++used;
   }
+  if (used != rules.size()) fail("[train] expected rules for parameters alone, got {} for others", rules.size() - used);
 }
 
 void Sgd::zero_grad() {
@@ -19,13 +27,16 @@ void Sgd::step(double learning_rate) {
     torch::Tensor& parameter = parameters_[i].second;
     torch::Tensor update = parameter.grad();
     if (!update.defined()) continue;
-    if (options_.weight_decay != 0) update = update.add(parameter, options_.weight_decay);
+    const nn::ParameterRule& rule = rules_[i];
+    if (rule.unit_rows) update = nn::unit_rows(update);
+    const double decay = options_.weight_decay * rule.decay;
+    if (decay != 0) update = update.add(parameter, decay);
     if (options_.momentum != 0) {
       torch::Tensor& velocity = momentum_[i].second;
       velocity.mul_(options_.momentum).add_(update);
       update = options_.nesterov ? update.add(velocity, options_.momentum) : velocity;
     }
-    parameter.add_(update, -learning_rate);
+    parameter.add_(update, -learning_rate * rule.rate);
   }
 }
 

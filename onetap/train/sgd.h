@@ -3,8 +3,11 @@
 // Our own because its state must be written by name and read back bit for bit on LibTorch 1.13 and 2.x alike.
 #pragma once
 
+#include "onetap/nn/parameter_rule.h"
 #include "onetap/nn/tensor_file.h"
 #include "onetap/nn/torch.h"
+
+#include <vector>
 
 namespace onetap {
 
@@ -16,7 +19,8 @@ struct SgdOptions {
 
 class Sgd {
  public:
-  Sgd(const torch::nn::Module& module, const SgdOptions& options);
+  // kFailure if a rule is for no parameter of the module.
+  Sgd(const torch::nn::Module& module, const SgdOptions& options, const nn::ParameterRules& rules = {});
 
   void zero_grad();
   // One update of every parameter that has a gradient.
@@ -26,11 +30,14 @@ class Sgd {
 
   // The momentum buffers, named as the parameters are.
   const nn::NamedTensors& state() const { return momentum_; }
+  // In the same order.
+  const std::vector<nn::ParameterRule>& rules() const { return rules_; }
 
  private:
   SgdOptions options_;
   nn::NamedTensors parameters_;
   nn::NamedTensors momentum_;
+  std::vector<nn::ParameterRule> rules_;
 };
 
 }  // namespace onetap

@@ -11,7 +11,9 @@
 #include "onetap/train/engine_choice.h"
 #include "onetap/train/evaluate.h"
 #include "onetap/train/finite.h"
+#include "onetap/train/init.h"
 #include "onetap/train/pace.h"
+#include "onetap/train/parameter_rules.h"
 #include "onetap/train/rank_share.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/sgd.h"
@@ -36,6 +38,10 @@ nn::GraphModule make_module(const Recipe& recipe, const Graph& graph, torch::Dev
   return module;
 }
 
+Sgd make_sgd(const Recipe& recipe, const nn::GraphModule& module) {
+  return {*module, {recipe.momentum, recipe.nesterov, recipe.weight_decay}, parameter_rules(module->graph(), recipe)};
+}
+
 class Trainer {
  public:
   // `files` of rank 0 alone.
@@ -51,13 +57,16 @@ class Trainer {
         view_(recipe_view(graph_, source)),
         schedule_(recipe, BatchStream::batch_count(source.train->size(), recipe.batch_size)),
         module_(make_module(recipe, graph_, device_)),
-        sgd_(*module_, {recipe.momentum, recipe.nesterov, recipe.weight_decay}),
-        average_(module_, 0),
+        sgd_(make_sgd(recipe, module_)),
+        average_(module_, recipe.ema),
         share_(ranks) {
     check_network(graph_, source);
     share_.check_batches(recipe, source.train->size());
-    import_init();
-    if (files_ != nullptr) restore();
+    if (files_ != nullptr) {
+      // A checkpoint has the weights, and what a run started from may be gone.
+      if (CheckpointFolder(files_->checkpoints()).list().empty()) start_from_init();
+      restore();
+    }
     join_ranks();
     if (state_.step > 0) saved_ = place();  // on all ranks, for they save together
     engine_ =
@@ -85,25 +94,20 @@ class Trainer {
                           " (a new run with a lower --lr or a longer --warmup-epochs may not diverge)");
   }
 
+  // For the end of an error's message.
   std::string last_checkpoint() const {
-    if (files_ == nullptr) return "with rank 0";
-    return last_checkpoint_.empty() ? "none yet" : last_checkpoint_.string();
+    if (files_ == nullptr) return "the last good checkpoint is with rank 0";
+    return last_checkpoint_.empty() ? "there is no checkpoint yet"
+                                    : "the last good checkpoint is " + last_checkpoint_.string();
   }
 
  private:
   Error with_checkpoint(const Error& problem, const char* advice = "") const {
-    return Error(problem.kind(),
-                 fmt::format("{}; the last good checkpoint is {}{}", problem.what(), last_checkpoint(), advice));
+    return Error(problem.kind(), fmt::format("{}; {}{}", problem.what(), last_checkpoint(), advice));
   }
 
-  void import_init() {
-    if (!recipe_.init.empty() && files_ != nullptr) {
-      const auto report = nn::import_weights(SafetensorsFile::read(recipe_.init), nn::state_of(*module_), recipe_.init);
-      if (!report.unused.empty()) {
-        notice(fmt::format("{}: {} tensors are not of this network and were left, such as '{}'", recipe_.init,
-                           report.unused.size(), report.unused.front()));
-      }
-    }
+  void start_from_init() {
+    import_init(recipe_, module_, [this](const std::string& text) { notice(text); });
     average_ = WeightAverage(module_, recipe_.ema);
   }
 
@@ -119,33 +123,25 @@ class Trainer {
 
   // The newest checkpoint that loads; a damaged one is passed over for the one before it.
   void restore() {
-    bool passed_over = false;
-    const auto hear = [&](const std::string& text) {
-      passed_over = true;
-      notice(text);
-    };
     const CheckpointFolder folder(files_->checkpoints());
-    for (const Checkpoint& checkpoint : folder.list(hear)) {
-      try {
-        CheckpointFolder::load(checkpoint, module_, sgd_, taps_, average_);
-      } catch (const DamagedCheckpoint& problem) {
-        hear(passing_over(problem));
-        continue;
-      }
-      if (passed_over) folder.keep_aside_after(&checkpoint);
-      state_ = checkpoint.state;
-      last_checkpoint_ = checkpoint.path;
+    const FoundCheckpoint found = folder.load_newest(
+        [&](const Checkpoint& checkpoint) { CheckpointFolder::load(checkpoint, module_, sgd_, taps_, average_); },
+        events_.on_notice);
+    if (found.checkpoint) {
+      if (found.passed_over) folder.keep_aside_after(&*found.checkpoint);
+      state_ = found.checkpoint->state;
+      last_checkpoint_ = found.checkpoint->path;
       notice(fmt::format("resuming after step {} of {} from {}", state_.step, schedule_.total_steps(),
-                         checkpoint.path.string()));
+                         last_checkpoint_.string()));
       return;
     }
-    if (passed_over) {  // a damaged file may have been read in part
+    if (found.passed_over) {  // a damaged file may have been read in part
       notice("no good checkpoint is left: starting over");
       folder.keep_aside_after(nullptr);
       module_ = make_module(recipe_, graph_, device_);
-      sgd_ = Sgd(*module_, {recipe_.momentum, recipe_.nesterov, recipe_.weight_decay});
+      sgd_ = make_sgd(recipe_, module_);
       taps_ = AttentionRecord();
-      import_init();
+      start_from_init();
     }
   }
 
@@ -178,8 +174,7 @@ class Trainer {
   // A rank that gave up cannot stop together with the others, which wait for its part of the step.
   void check_stopped_alone() const {
     if (!share_.several()) return;
-    fail("[train] expected data for step {}, got none when told to stop; the last good checkpoint is {}",
-         state_.step + 1, last_checkpoint());
+    fail("[train] expected data for step {}, got none when told to stop; {}", state_.step + 1, last_checkpoint());
   }
 
   // Steps to the end of the epoch; false if asked to stop before.
@@ -236,6 +231,7 @@ class Trainer {
     ++state_.step;
     check_loss(totals.loss);
     sgd_.step(lr);
+    module_->after_step();
     stopping_ = totals.stop;
     state_.loss_sum += totals.loss;
     state_.right += totals.right;
@@ -478,12 +474,6 @@ class Trainer {
 };
 
 }  // namespace
-
-void check_init(const Recipe& recipe, const Graph& graph) {
-  if (recipe.init.empty()) return;
-  const nn::GraphModule module(graph);
-  nn::import_weights(SafetensorsFile::read(recipe.init), nn::state_of(*module), recipe.init);
-}
 
 TrainOutcome train(const RunDirectory& run, const Recipe& recipe, const DataSource& source, const TrainEvents& events,
                    const std::atomic<bool>& stop, RankGroup* ranks) {

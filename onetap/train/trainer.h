@@ -45,9 +45,6 @@ struct TrainEvents {
 
 enum class TrainOutcome { kFinished, kInterrupted };
 
-// kData if the file of weights that the recipe starts from does not fit the network.
-void check_init(const Recipe& recipe, const Graph& graph);
-
 // Trains the run from where its newest complete checkpoint stands (or from the start) to its end.
 // `recipe` is the run's own, resolved. When `stop` becomes true, the present step is finished, a checkpoint is
 // written and kInterrupted returned. kFailure if the loss, a weight or the test loss is no longer finite, or a file

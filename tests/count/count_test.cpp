@@ -42,76 +42,9 @@ TEST(Count, ResNet20FollowsThePapersFormulas) {
   }
 }
 
-// Every exact row of the paper's tables and memory figure for networks of the zoo: parameters and activations in
-// 32-bit words, MACs for one image. -1 where a source gives no exact figure.
-struct Row {
-  const char* arch;
-  int64_t width, classes, taps;  // 0 taps: dense
-  double params, macs, activations;
-};
-
-const Row kRows[] = {
-    // Table 1.
-    {"resnet20", 34, 10, 0, 1224044, 183237968, 856210},
-    {"resnet20", 34, 100, 0, 1236374, 183250208, 856300},
-    {"resnet20", 83, 10, 1, 981609.5, 129276152, 2021974},
-    {"resnet20", 83, 100, 1, 1011579.5, 129306032, 2022064},
-    // The figure of accuracy against memory.
-    {"resnet20", 64, 10, 0, 4327754, 647694848, 1608970},
-    {"resnet20", 32, 10, 0, 1084586, 162366720, 806026},
-    {"resnet20", 16, 10, 0, 272474, 40813184, 404554},
-    {"resnet20", 8, 10, 0, 68786, 10314048, 203818},
-    {"resnet20", 10, 10, 1, 15710, 2120080, 246322},
-    {"resnet20", 30, 10, 1, 131410, 17419440, 732802},
-    {"resnet20", 40, 10, 1, 231410, 30598720, 976042},
-    {"resnet20", 70, 10, 1, 700010, 92254960, 1705762},
-    {"resnet20", 100, 10, 1, 1421510, 187088800, 2435482},
-    {"resnet20", 120, 10, 1, 2043010, 268743360, 2921962},
-    {"resnet20", 30, 10, 2, 248860, 33086640, 732802},
-    {"resnet20", 50, 10, 2, 685760, 90984400, 1219282},
-    {"resnet20", 60, 10, 2, 985510, 130685280, 1462522},
-    {"resnet20", 90, 10, 2, 2209960, 292795920, 2192242},
-    {"resnet20", 110, 10, 2, 3297260, 436709680, 2678722},
-    // Table 2.
-    {"resnet56", 16, 10, 0, 855770, 125747840, 1092682},
-    {"resnet56", 29, 10, 1, 366251, 47306888, 1955710},
-    // Table 3 and ImageNet: exact parameters.
-    {"resnet50-cifar", 34, 100, 1, 3960207.5, -1, -1},
-    {"resnet50-cifar", 54, 100, 0, 16910362, -1, -1},
-    {"resnet50-cifar", 64, 100, 0, 23705252, -1, -1},
-    {"resnet-w", 24, 1000, 0, 3200560, -1, -1},
-    {"resnet-w", 16, 1000, 0, 1467288, -1, -1},
-    {"resnet-w", 64, 1000, 1, 3353256, -1, -1},
-    {"resnet-w", 32, 1000, 1, 971848, -1, -1},
-};
-
-TEST(Count, ExactRows) {
-  for (const Row& row : kRows) {
-    SCOPED_TRACE(std::string(row.arch) + " w=" + std::to_string(row.width));
-    const NetworkCount counted = count(row.arch, row.width, row.classes, row.taps);
-    EXPECT_EQ(counted.params, row.params);
-    if (row.macs >= 0) {
-      EXPECT_EQ(counted.macs, row.macs);
-      EXPECT_EQ(counted.activations, row.activations);
-    }
-  }
+TEST(Count, ShortcutAIsFree) {
   EXPECT_EQ(count("resnet56", 16, 10, 0, 1, 'A').params, 853018);
   EXPECT_EQ(count("resnet56", 16, 10, 0, 1, 'A').macs, 125485696);
-}
-
-// Rounded figures for the rest: within half of the last digit given.
-TEST(Count, RoundedMacs) {
-  const struct {
-    const char* arch;
-    int64_t width, classes, taps;
-    double macs;
-  } rows[] = {{"resnet50-cifar", 34, 100, 1, 215.3e6}, {"resnet50-cifar", 54, 100, 0, 924.3e6},
-              {"resnet50-cifar", 64, 100, 0, 1298e6},  {"resnet-w", 24, 1000, 0, 638.7e6},
-              {"resnet-w", 16, 1000, 0, 285.7e6},      {"resnet-w", 64, 1000, 1, 548.8e6},
-              {"resnet-w", 32, 1000, 1, 142.8e6}};
-  for (const auto& row : rows) {
-    EXPECT_NEAR(count(row.arch, row.width, row.classes, row.taps).macs, row.macs, 0.06e6) << row.arch << row.width;
-  }
 }
 
 // ResNet-20 on 32x32, by hand: conv outputs 11776w in the main path and 768w in the two projections, as many batch

@@ -1,5 +1,6 @@
 // Module to freeze to file to reference executor, on networks nobody designed.
 #include "onetap/count/count.h"
+#include "onetap/data/source.h"
 #include "onetap/freeze/freeze.h"
 #include "onetap/freeze/verify.h"
 #include "onetap/graph/method.h"
@@ -8,54 +9,22 @@
 #include "onetap/runtime/reference.h"
 #include "onetap/tap/fold.h"
 #include "onetap/tap/tap_file.h"
+#include "tests/freeze/compare.h"
 #include "tests/graph/random_graph.h"
 #include "tests/graph/small_nets.h"
 #include "tests/support/support.h"
 
 #include <cmath>
+#include <limits>
 
 namespace onetap {
 namespace {
 
+using testing::difference;
+using testing::disturb;
 using testing::expect_error;
 using testing::random_graph;
 using testing::TempDir;
-
-// Statistics and scales as training leaves them, not the zeros and ones of a fresh module.
-void disturb(nn::GraphModule& module) {
-  const torch::NoGradGuard no_grad;
-  for (auto& item : module->named_buffers()) {
-    if (item.key().find("running_mean") != std::string::npos) item.value().normal_(0, 0.5);
-    if (item.key().find("running_var") != std::string::npos) item.value().uniform_(0.5, 2.0);
-  }
-  for (const auto& child : module->modules()) {
-    if (auto* norm = child->as<torch::nn::BatchNorm2d>()) {
-      norm->weight.uniform_(0.5, 1.5);
-      norm->bias.normal_(0, 0.5);
-    }
-  }
-}
-
-// Largest difference over the largest output, LibTorch's hard network against the executor.
-double difference(nn::GraphModule& module, const TapNet& net) {
-  const torch::NoGradGuard no_grad;
-  module->eval();
-  const nn::ModeGuard hard(module, nn::AttentionMode::kHard);
-  std::vector<int64_t> shape = module->graph().input().shape;
-  shape.insert(shape.begin(), 2);
-  const auto x = torch::randn(shape);
-  const auto y = module->forward(x).contiguous();
-  double largest = 0;
-  for (int64_t image = 0; image < 2; ++image) {
-    const auto got = run_reference(net, x[image].contiguous().data_ptr<float>());
-    const float* expected = y[image].data_ptr<float>();
-    EXPECT_EQ(static_cast<int64_t>(got.size()), y.size(1));
-    for (size_t i = 0; i < got.size(); ++i) {
-      largest = std::max(largest, std::abs(static_cast<double>(got[i]) - expected[i]));
-    }
-  }
-  return largest / std::max(1e-6, y.abs().max().item<double>());
-}
 
 TEST(RoundTrip, RandomNetworks) {
   torch::manual_seed(1);
@@ -175,6 +144,35 @@ TEST(Verify, DamageIsToldFromRounding) {
   expect_error(ErrorKind::kCheck, "stage 'file'", [&] { check_stages({stage("file", 1e-7, 10)}, WeightType::kF32); });
   expect_error(ErrorKind::kCheck, "stage 'folded'",
                [&] { check_stages({stage("folded", std::nan(""), 10)}, WeightType::kF32); });
+}
+
+TEST(Verify, OutputsThatAreNotFiniteAreNamedByStage) {
+  const DataSource source = open_data("shapes:train=8,test=6");
+  VerifyOptions options;
+  options.stream.view.size = source.image_size;
+  options.stream.view.normalisation = source.normalisation;
+  nn::GraphModule module(testing::small_resnet(sal_method()));
+  StageCheck good(*source.test, options);
+  good.trained(module);
+  good.frozen("folded", freeze(module));
+  EXPECT_EQ(good.stages().size(), 3u);
+
+  const torch::NoGradGuard no_grad;
+  torch::Tensor bias = module->named_parameters()["fc.bias"];
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    bias[1] = value;
+    StageCheck check(*source.test, options);
+    expect_error(ErrorKind::kFailure, "expected finite outputs of stage 'soft', got nan or inf",
+                 [&] { check.trained(module); });
+    EXPECT_TRUE(check.stages().empty());
+  }
+  // Weights that are finite, and sums that are not.
+  bias.zero_();
+  module->named_parameters()["fc.weight"].fill_(3e38);
+  module->named_parameters()["conv1.weight"].fill_(100);
+  StageCheck check(*source.test, options);
+  expect_error(ErrorKind::kFailure, "expected finite outputs of stage 'folded', got nan or inf",
+               [&] { check.frozen("folded", freeze(module)); });
 }
 
 }  // namespace

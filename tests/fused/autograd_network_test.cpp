@@ -108,11 +108,11 @@ void expect_rules(torch::Device device) {
   nn::NamedTensors expected;
   for (const auto& item : module->named_parameters()) {
     const auto i = options.rules.size();
-    const ParameterRule rule{i % 3 == 0 ? 0.01 : 1.0, i % 2 == 0 ? 0.0 : 1.0};
+    const nn::ParameterRule rule{i % 3 == 0 ? 0.01 : 1.0, i % 2 == 0 ? 0.0 : 1.0};
     options.rules.push_back(rule);
     const auto before = item.value().detach().to(torch::kFloat64);
-    const auto change = item.value().grad().to(torch::kFloat64) + kDecay * rule.weight_decay * before;
-    expected.emplace_back(item.key(), before - kRate * rule.lr * change);
+    const auto change = item.value().grad().to(torch::kFloat64) + kDecay * rule.decay * before;
+    expected.emplace_back(item.key(), before - kRate * rule.rate * change);
   }
   const nn::NamedTensors momenta = Sgd(*module, {}).state();
   AutogradNetwork network(module, momenta, options, testing::ops_of(device));

@@ -53,6 +53,13 @@ TEST(Recipe, ReadsEveryKindOfValue) {
   EXPECT_EQ(recipe.seed, 18u);
 }
 
+TEST(Recipe, FlagsWithTheirValues) {
+  EXPECT_EQ(find_recipe_field("t1")->flag_with("0.02"), "--t1=0.02");
+  EXPECT_EQ(find_recipe_field("batch_size")->flag_with("64"), "--batch-size=64");
+  EXPECT_EQ(find_recipe_field("flip")->flag_with("true"), "--flip");
+  EXPECT_EQ(find_recipe_field("cuda_graph")->flag_with("false"), "--no-cuda-graph");
+}
+
 TEST(Recipe, TextRoundTrips) {
   Recipe recipe;
   recipe.arch = "we\"ird\\path\n/net.txt";
@@ -91,7 +98,9 @@ TEST(Recipe, SaysWhatIsWrongAndWhere) {
   expect_refused("epochs = 1.5\n", "expected a whole number for epochs");
   expect_refused("epochs = \"3\"\n", "expected a value without quotes");
   expect_refused("arch = 3\n", "in quotes");
-  expect_refused("method = \"sla\"\n", "expected method (test.toml:1) to be conv, sal, got 'sla', did you mean 'sal'?");
+  expect_refused("method = \"sla\"\n", "expected method (test.toml:1) to be conv, sal, random-taps,");
+  expect_refused("method = \"sla\"\n", "got 'sla', did you mean 'sal'?");
+  expect_refused("method = \"binary\"\n", "got 'binary'");  // frozen layers have it
   expect_refused("lr = nan\n", "expected a number for lr");
   expect_refused("lr = inf\n", "expected a number for lr");
   expect_refused("lr = [1]\n", "expected a single value");
@@ -104,6 +113,10 @@ TEST(Recipe, SaysWhatIsWrongAndWhere) {
   expect_refused("t0 = 1\nt1 = 2\n", "expected t1 to be at most t0");
   expect_refused("nesterov = true\nmomentum = 0\n", "nesterov needs a momentum");
   expect_refused("epochs = 2\nwarmup_epochs = 3\n", "warmup_epochs of at most 2");
+  for (const char* bad : {"a", "3,", "3,,4", "0,3", "-1", "4,3", "3,3", "nan", "1,inf"}) {
+    expect_refused("lr_milestones = \"" + std::string(bad) + "\"\n", "epochs above 0 that rise, such as '81,122', got");
+  }
+  expect_refused("lr_milestones = \"81,122\"\nlr_every = 3\n", "expected lr_every or lr_milestones, got both");
 }
 
 // Each part of a key is a table within a table; the parser would take 200,000 of them apart by recursion.

@@ -41,6 +41,24 @@ TEST(Schedule, StepDropsByTenEveryHundredEpochs) {
   EXPECT_NEAR(Schedule(recipe, kSteps).learning_rate(399 * kSteps), 0.0001, 1e-15);
 }
 
+TEST(Schedule, MilestonesAreEpochsThatNeedNotBeWhole) {
+  Recipe recipe;
+  recipe.epochs = 164;
+  recipe.lr_milestones = "81, 122";
+  const Schedule whole(recipe, kSteps);
+  EXPECT_DOUBLE_EQ(whole.learning_rate(0), 0.1);
+  EXPECT_DOUBLE_EQ(whole.learning_rate(81 * kSteps - 1), 0.1);
+  EXPECT_DOUBLE_EQ(whole.learning_rate(81 * kSteps), 0.01);
+  EXPECT_DOUBLE_EQ(whole.learning_rate(122 * kSteps - 1), 0.01);
+  EXPECT_NEAR(whole.learning_rate(122 * kSteps), 0.001, 1e-15);
+  EXPECT_NEAR(whole.learning_rate(164 * kSteps - 1), 0.001, 1e-15);
+  recipe.lr_milestones = "2.5";
+  recipe.lr_factor = 0.5;
+  const Schedule half(recipe, 10);
+  EXPECT_DOUBLE_EQ(half.learning_rate(24), 0.1);
+  EXPECT_DOUBLE_EQ(half.learning_rate(25), 0.05);
+}
+
 TEST(Schedule, CosineEndsAtItsFinalValue) {
   Recipe recipe;
   recipe.schedule = LrSchedule::kCosine;

@@ -24,6 +24,19 @@ class Count(CommandTest):
         self.assertEqual(len(rows), len(network["layers"]) + 1)
         self.assertEqual([float(row["macs"]) for row in rows[:-1]], [layer["macs"] for layer in network["layers"]])
 
+    def test_the_rivals(self):
+        for arguments, params, macs, activations in (
+                (["shiftresnet110", "--expansion", 6, "--method", "conv"], 1177946, None, None),
+                (["asresnet", "--width", 88], 992914, 168963520, None),
+                (["mobilenetv2"], 2296922, None, 3595530),
+                (["squeezenet"], 734986, None, 734378),
+                (["resnet20", "--width", 100, "--method", "bc"], 339394.375, 1579728800, 2512282),
+                (["resnet20", "--width", 60, "--method", "bwn", "--bwn-scale", "filter"], 124590.625, 569366880, 1508602)):
+            network = json.loads(self.succeeds("count", *arguments, "--json").stdout)
+            self.assertEqual(network["params"], params, arguments)
+            self.assertIn(macs, (None, network["macs"]), arguments)
+            self.assertIn(activations, (None, network["activations"]), arguments)
+
     def test_plain_rules_and_both_shortcut_countings(self):
         def count(*more):
             return json.loads(self.succeeds("count", "resnet20", "--width", 16, "--json", *more).stdout)

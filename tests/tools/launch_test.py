@@ -93,12 +93,10 @@ class Launch(CommandTest):
         self.assertIn("[rank 1] data of 1\n", result.stderr)
 
     def test_the_first_failure_ends_the_others_and_gives_its_code(self):
-        started = time.monotonic()
         result = self.launch(3, "if rank == 1:\n    time.sleep(0.2)\n    sys.exit(4)\n" + STOPPABLE)
         self.assertEqual(result.returncode, 4)
         self.assertIn("[launch] rank 1 of 3 ended with exit code 4", result.stderr.splitlines()[-1])
         self.assertIn(f"[rank 2] signals [{int(signal.SIGTERM)}]", result.stderr)
-        self.assertLess(time.monotonic() - started, 10)
 
     def test_a_rank_that_a_signal_ended_gives_code_1(self):
         process, pids = self.start(2, STOPPABLE)

@@ -10,8 +10,8 @@ from support import ONETAP, SMALL, CommandTest, main, metrics, needs_training, o
 class Help(CommandTest):
     def test_every_verb_explains_itself_with_examples(self):
         top = self.succeeds("--help")
-        for verb in (["train"], ["sweep"], ["launch"], ["eval"], ["data"], ["data", "fetch"], ["data", "check"], ["nets"], ["count"],
-                     ["freeze"], ["sensitivity"], ["run"], ["bench"], ["bench", "data"], ["export"], ["heatmap"], ["report"],
+        for verb in (["train"], ["sweep"], ["reproduce"], ["launch"], ["eval"], ["data"], ["data", "fetch"], ["data", "check"], ["nets"], ["count"],
+                     ["freeze"], ["prune"], ["sensitivity"], ["run"], ["bench"], ["bench", "data"], ["export"], ["heatmap"], ["report"],
                      ["completion"]):
             self.assertIn(verb[0], top.stdout)
             result = self.succeeds(*verb, "--help")
@@ -71,9 +71,26 @@ class Nets(CommandTest):
 
     def test_lists_the_zoo(self):
         names = [entry["name"] for entry in json.loads(self.succeeds("nets", "--json").stdout)]
-        self.assertEqual(len(names), 3)
+        table = self.succeeds("nets").stdout
         for name in names:
-            self.assertIn(name, self.succeeds("nets").stdout)
+            self.assertIn(name, table)
+        for name in ("resnet50-cifar", "resnet-w", "shiftnet-a", "shiftnet-b", "asresnet", "asresnet-w", "mobilenetv2",
+                     "squeezenet"):
+            self.assertIn(name, names)
+        for network in ("shiftresnet20", "shiftresnet56", "shiftresnet110", "as-resnet20", "mobilenetv2-cifar",
+                        "squeezenet-cifar"):
+            self.assertIn(network, self.succeeds("nets", network).stdout)
+
+    def test_a_rival_is_printed_as_published_unless_a_method_is_named(self):
+        def network(*arguments):
+            return json.loads(self.succeeds("nets", *arguments, "--json").stdout)
+
+        self.assertEqual(network("mobilenetv2")["params"], 2296922)
+        self.assertEqual(network("shiftresnet110", "--expansion", 6)["params"], 1177946)
+        self.assertEqual(network("shiftresnet110", "--expansion", 6, "--method", "conv")["params"], 1177946)
+        # A tap and its position of 4 bits for each of the depthwise filters, which have 9 weights.
+        depthwise = {layer["name"]: layer for layer in network("mobilenetv2", "--taps", 1)["layers"]}["layer1.0.conv2"]
+        self.assertEqual(depthwise["params"], 32 * (1 + 4 / 32))
 
     def test_text_comes_back(self):
         text = self.succeeds("nets", "resnet20", "--width", 8, "--share", 4, "--text").stdout
@@ -85,6 +102,10 @@ class Nets(CommandTest):
         self.refused(2, "did you mean 'resnet20'", "nets", "resnett20")
         self.refused(2, "expected taps in 1..9", "nets", "resnet20", "--taps", 10)
         self.refused(2, "expected share in 1..16", "nets", "resnet20", "--share", 17)
+        self.refused(2, "resnet20 has no expansion to set (shiftresnetN,", "nets", "resnet20", "--expansion", 2)
+        self.refused(2, "shiftnet-a has no kernel to set", "nets", "shiftnet-a", "--kernel", 3)
+        self.refused(2, "expected --expansion in 1..64, got 0", "nets", "shiftresnet20", "--expansion", 0)
+        self.refused(2, "--method conv trains it as it is", "nets", "asresnet", "--method", "sal")
         self.refused(4, "cannot open", "nets", self.path("missing.net"))
         bad = self.write("bad.net", "onetap-net 1\nx = input 3x8x8\nc = conv x out=4 kernel=9\n")
         self.refused(2, "does not fit 8 rows", "nets", bad)
@@ -104,7 +125,7 @@ class Completion(CommandTest):
         self.assertEqual(self.complete_in_bash(["da"]), ["data"])
         self.assertEqual(self.complete_in_bash(["data", "fe"]), ["fetch"])
         self.assertIn("--to", self.complete_in_bash(["data", "fetch", "--t"]))
-        self.assertEqual(self.complete_in_bash(["nets", "--method", "s"]), ["sal"])
+        self.assertEqual(self.complete_in_bash(["nets", "--method", "s"]), ["sal", "shift"])
         self.assertEqual(self.complete_in_bash(["nets", "--wid"]), ["--width"])
 
     def test_scripts_for_other_shells_parse(self):

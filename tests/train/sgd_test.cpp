@@ -1,5 +1,7 @@
 #include "onetap/train/sgd.h"
 
+#include "onetap/base/error.h"
+
 #include <gtest/gtest.h>
 
 namespace onetap {
@@ -43,6 +45,29 @@ TEST(Sgd, RestartForgetsMomentum) {
   EXPECT_GT(sgd.state()[0].second.abs().sum().item<double>(), 0.0);
   sgd.restart();
   for (const auto& [name, velocity] : sgd.state()) EXPECT_EQ(velocity.abs().sum().item<double>(), 0.0) << name;
+}
+
+// One step from 2 with a gradient of (3, 4), learning rate 0.1, weight decay 0.5: by hand.
+TEST(Sgd, ParametersMayHaveRulesOfTheirOwn) {
+  const auto after = [](const nn::ParameterRule& rule) {
+    torch::nn::Linear layer(torch::nn::LinearOptions(2, 1).bias(false));
+    {
+      const torch::NoGradGuard no_grad;
+      layer->weight.fill_(2);
+    }
+    layer->weight.mutable_grad() = torch::tensor({{3.0f, 4.0f}});
+    Sgd sgd(*layer, {0.9, false, 0.5}, {{"weight", rule}});
+    sgd.step(0.1);
+    return layer->weight.detach();
+  };
+  const auto expect = [](const torch::Tensor& got, float a, float b) {
+    EXPECT_TRUE(torch::allclose(got, torch::tensor({{a, b}}))) << got;
+  };
+  expect(after({}), 2 - 0.1f * (3 + 0.5f * 2), 2 - 0.1f * (4 + 0.5f * 2));
+  expect(after({0.5, 1, false}), 2 - 0.05f * 4, 2 - 0.05f * 5);
+  expect(after({1, 0, false}), 2 - 0.1f * 3, 2 - 0.1f * 4);
+  expect(after({1, 0, true}), 2 - 0.1f * 0.6f, 2 - 0.1f * 0.8f);
+  EXPECT_THROW(Sgd(*torch::nn::Linear(2, 2), {}, {{"no-such", {}}}), Error);
 }
 
 TEST(Sgd, StateIsNamedAsTheParameters) {

@@ -43,13 +43,16 @@ std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::strin
   EvalRow row{path,
               run.graph.name(),
               has_methods(run.graph) ? method_summary(run.graph) : "conv",
-              "dense",
+              only_form(run.graph),
               run.checkpoint.state.step,
               result.soft.accuracy,
               result.soft.loss,
               count_network(run.graph, CountRules::kPlain).params,
               ""};
-  if (!has_soft) return {row};
+  if (!has_soft) {  // it is what it will be frozen to
+    row.params = count_network(run.graph, CountRules::kPaper).params;
+    return {row};
+  }
   row.form = "soft";
   EvalRow hard = row;
   hard.form = choice_word(binarize);

@@ -6,6 +6,7 @@
 #include "onetap/base/json.h"
 #include "onetap/data/image_codec.h"
 #include "onetap/graph/method.h"
+#include "onetap/journal/good_lines.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
@@ -68,16 +69,23 @@ const AttentionLine& choose_line(const std::vector<AttentionLine>& lines, const 
 HeatmapInput read_run(const HeatmapArguments& arguments) {
   const RunFiles files(arguments.source);
   const Graph graph = files.read_graph();
-  if (!has_soft_form(graph)) {
-    fail_data("[heatmap] expected a run with Shift Attention Layers, got a dense network ({})", arguments.source);
+  const auto& nodes = graph.nodes();
+  if (std::none_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.is_pruned(); })) {
+    fail_data("[heatmap] expected a run with layers that keep taps, got {} ({})",
+              has_methods(graph) ? method_summary(graph) : "a dense network", arguments.source);
   }
-  const auto lines = read_attention(files.attention());
+  std::vector<std::string> notices;
+  const auto lines = read_good_lines<AttentionLine>(files.attention(), notices);
+  if (lines.empty() && !notices.empty()) {
+    fail_data("[heatmap] expected the attention of a tested epoch, got no line of it: {}", notices.front());
+  }
+  for (const std::string& notice : notices) console().warn(notice);
   if (lines.empty()) {
     fail_data("[heatmap] expected the attention of a tested epoch, got none yet ({})", files.attention().string());
   }
   const AttentionLine& line = choose_line(lines, arguments, files.attention());
   if (line.layers.empty()) {
-    fail_data("[heatmap] expected Shift Attention Layers, got none in epoch {} ({})", line.epoch,
+    fail_data("[heatmap] expected layers that keep taps, got none in epoch {} ({})", line.epoch,
               files.attention().string());
   }
   return {graph.name(), line.epoch, arguments.mean_p() ? mean_attention(line) : kept_shares(line)};

@@ -42,18 +42,22 @@ void list_zoo(bool json) {
                       {"width", entry.default_width},
                       {"classes", entry.default_classes},
                       {"image", entry.default_image}});
+      if (entry.default_kernel) list.back()["kernel"] = *entry.default_kernel;
+      if (entry.default_expansion) list.back()["expansion"] = *entry.default_expansion;
     }
     std::cout << json_text(list, 2) << '\n';
     return;
   }
+  using A = Table::Align;
   Table table(
-      {{"name"}, {"width", Table::Align::kRight}, {"classes", Table::Align::kRight}, {"image"}, {"what it is"}});
+      {{"name"}, {"width", A::kRight}, {"expansion", A::kRight}, {"classes", A::kRight}, {"image"}, {"what it is"}});
   for (const ZooEntry& entry : zoo()) {
-    table.add({entry.name, std::to_string(entry.default_width), std::to_string(entry.default_classes),
+    const std::string expansion = entry.default_expansion ? std::to_string(*entry.default_expansion) : "";
+    table.add({entry.name, std::to_string(entry.default_width), expansion, std::to_string(entry.default_classes),
                shape_text(entry.default_image), entry.summary});
   }
   std::cout << table.text()
-            << "\nAny depth of 6n+2 works for the first; a path to a network text file works for all.\n";
+            << "\nAny depth of 6n+2 works where the name ends with one. A path to a network text file works, too.\n";
 }
 
 void print_network_json(const Graph& graph, const NetworkCount& count) {
@@ -127,6 +131,7 @@ void add_nets(CLI::App& app, Action& action) {
       "Examples:\n"
       "  onetap nets\n"
       "  onetap nets resnet20 --width 83\n"
+      "  onetap nets shiftresnet110 --expansion 6\n"
       "  onetap nets resnet20 --width 16 --method sal --share 4 --text > my.net\n"
       "  onetap train --arch my.net --data shapes --out runs/mine\n"
       "  onetap nets resnet20 --width 80 --method sal --share 4 --tap try.tap && onetap bench try.tap");

@@ -3,11 +3,24 @@
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/recipe/recipe.h"
 
+#include <algorithm>
+
 namespace onetap::tool {
+namespace {
+
+// The method, a key of one, or the layers that get it.
+bool names_method(const RecipeFlags& flags) {
+  std::vector<std::string> keys = recipe_method_keys();
+  keys.insert(keys.end(), {"method", "layers"});
+  const auto& given = flags.given();
+  return std::any_of(keys.begin(), keys.end(), [&](const std::string& key) { return given.count(key) != 0; });
+}
+
+}  // namespace
 
 void NetworkArgument::add(CLI::App& verb, const std::string& help, bool with_layers) {
   verb.add_option("NETWORK", name, help);
-  std::vector<std::string> keys = {"width", "kernel", "shortcut", "image_size", "method"};
+  std::vector<std::string> keys = {"width", "kernel", "expansion", "shortcut", "image_size", "method"};
   for (std::string& key : recipe_method_keys()) keys.push_back(std::move(key));
   if (with_layers) keys.push_back("layers");
   flags.add(verb, keys);
@@ -21,9 +34,13 @@ Graph NetworkArgument::build() const {
   flags.apply(recipe);
   recipe.arch = name;
   check_recipe(recipe);
-  const bool from_zoo = classes == 0 && !is_network_file(name);
-  return recipe_network(recipe, from_zoo ? find_architecture(name).default_classes : classes,
-                        recipe.image_size.value_or(0));
+  int64_t outputs = classes;
+  if (!is_network_file(name)) {
+    const ZooEntry& entry = find_architecture(name);
+    if (outputs == 0) outputs = entry.default_classes;
+    if (!names_method(flags)) recipe.method = entry.usual_method;
+  }
+  return recipe_network(recipe, outputs, recipe.image_size.value_or(0));
 }
 
 }  // namespace onetap::tool

@@ -9,12 +9,14 @@
 #include "onetap/graph/text.h"
 #include "onetap/journal/metrics.h"
 #include "onetap/ranks/rank_group.h"
+#include "onetap/train/init.h"
 #include "onetap/train/rank_share.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/trainer.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/opened_data.h"
 #include "tools/onetap/recipe_flags.h"
+#include "tools/onetap/shift_table.h"
 #include "tools/onetap/signals.h"
 #include "tools/onetap/verbs.h"
 
@@ -165,11 +167,14 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
   if (resuming && request.keys.count("precision") > 0) check_precision(recipe);
   const DataSource source = open_data(recipe.data);
   if (!resuming) recipe = resolve_recipe(recipe, source, ranks != nullptr ? ranks->place().local_size : 1);
-  const Graph graph =
+  Graph graph =
       resuming ? files.read_graph()
                : recipe_network(recipe, static_cast<int64_t>(source.classes.size()), recipe.image_size.value_or(0));
   check_network(graph, source);
-  if (!resuming) check_init(recipe, graph);
+  if (!resuming) {
+    apply_shift_table(recipe, graph);
+    check_init(recipe, graph);
+  }
   RankShare(ranks).check_batches(recipe, source.train->size());
   if (options.dry_run) {
     describe(recipe, source, graph);

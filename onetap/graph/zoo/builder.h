@@ -4,6 +4,7 @@
 #include "onetap/graph/graph.h"
 
 #include <string>
+#include <vector>
 
 namespace onetap {
 
@@ -14,11 +15,23 @@ class Builder {
   std::string input(const Shape& image);
   // A square convolution with the usual same padding (kernel / 2), no bias.
   std::string conv(const std::string& name, const std::string& from, int64_t out, int64_t kernel, int64_t stride = 1);
+  std::string biased_conv(const std::string& name, const std::string& from, int64_t out, int64_t kernel,
+                          int64_t stride = 1);
+  // One filter for every channel.
+  std::string depthwise(const std::string& name, const std::string& from, int64_t kernel, int64_t stride = 1);
   std::string bn(const std::string& name, const std::string& from);
   std::string relu(const std::string& name, const std::string& from);
   std::string add(const std::string& name, const std::string& a, const std::string& b);
+  std::string concat(const std::string& name, const std::vector<std::string>& from);
   std::string subsample(const std::string& name, const std::string& from, int64_t out, int64_t stride);
-  // Global average pool and a linear layer, the end of every classifier here.
+  std::string shift(const std::string& name, const std::string& from, int64_t kernel);
+  std::string active_shift(const std::string& name, const std::string& from, int64_t stride = 1);
+  std::string avg_pool(const std::string& name, const std::string& from, int64_t kernel, int64_t stride,
+                       int64_t padding = 0);
+  std::string max_pool(const std::string& name, const std::string& from, int64_t kernel, int64_t stride,
+                       int64_t padding = 0);
+  std::string global_avg_pool(const std::string& name, const std::string& from);
+  // Global average pool and a linear layer, the end of most classifiers here.
   std::string head(const std::string& from, int64_t classes);
 
   int64_t channels(const std::string& name) const { return graph_.node(name).shape[0]; }
@@ -26,8 +39,13 @@ class Builder {
 
  private:
   std::string simple(Op op, const std::string& name, std::vector<std::string> inputs);
+  std::string pool(Op op, const std::string& name, const std::string& from, int64_t kernel, int64_t stride,
+                   int64_t padding);
 
   Graph graph_;
 };
+
+// `channels` of an architecture whose first layer has `usual`, where it has `width`: rounded, and at least 1.
+int64_t scaled_channels(int64_t channels, int64_t width, int64_t usual);
 
 }  // namespace onetap

@@ -2,86 +2,112 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/text.h"
-#include "onetap/graph/zoo/resnet.h"
+#include "onetap/graph/zoo/architectures.h"
+
+#include <algorithm>
 
 namespace onetap {
 namespace {
 
-constexpr size_t kCifarResNet = 0, kResNet50Cifar = 1, kResNetW = 2;
-constexpr std::string_view kResNetPrefix = "resnet";
+using Depth = ZooEntry::Depth;
 
-// The depth in "resnet20", if the name has that form.
-std::optional<int64_t> resnet_depth(std::string_view arch) {
-  if (arch.substr(0, kResNetPrefix.size()) != kResNetPrefix) return std::nullopt;
-  return parse_int(arch.substr(kResNetPrefix.size()));
-}
+// An architecture, and the depth that its name asks for.
+struct Found {
+  const ZooEntry* entry;
+  int64_t depth = 20;
+};
 
-[[noreturn]] void unknown(std::string_view arch) {
-  const std::vector<std::string> names = {"resnet20",  "resnet32",       "resnet44", "resnet56",
-                                          "resnet110", "resnet50-cifar", "resnet-w"};
+[[noreturn]] void unknown_architecture(std::string_view arch) {
+  std::vector<std::string> names;
+  for (const ZooEntry& entry : zoo()) {
+    for (const std::string& spelling : entry.spellings) {
+      if (entry.depth != Depth::kAppended) names.push_back(spelling);
+      if (entry.depth == Depth::kNone) continue;
+      for (const char* depth : {"20", "32", "44", "56", "110"}) names.push_back(spelling + depth);
+    }
+  }
   fail_usage("[zoo] unknown architecture '{}'{} ('onetap nets' lists them; a path to a network text file works too)",
              arch, did_you_mean(arch, names));
 }
 
-size_t entry_index(std::string_view arch) {
-  if (arch == "resnet50-cifar") return kResNet50Cifar;
-  if (arch == "resnet-w") return kResNetW;
-  const auto depth = resnet_depth(arch);
-  if (!depth) unknown(arch);
-  if (*depth == 50) {
+int64_t checked_depth(std::string_view arch, int64_t depth) {
+  if (arch == "resnet50") {
     fail_usage("[zoo] 'resnet50' is ambiguous: the bottleneck network for CIFAR is 'resnet50-cifar'");
   }
-  if (*depth < 8 || *depth > 1202 || (*depth - 2) % 6 != 0) {
+  if (depth < 8 || depth > 1202 || (depth - 2) % 6 != 0) {
     fail_usage("[zoo] expected a depth of 6n+2 (8, 14, 20, ..., 1202), got '{}'", arch);
   }
-  return kCifarResNet;
+  return depth;
+}
+
+Found find_by_name(std::string_view arch) {
+  for (const ZooEntry& entry : zoo()) {
+    for (const std::string& spelling : entry.spellings) {
+      if (entry.depth != Depth::kAppended && arch == spelling) return {&entry};
+      if (entry.depth == Depth::kNone || arch.substr(0, spelling.size()) != spelling) continue;
+      const auto depth = parse_int(arch.substr(spelling.size()));
+      if (depth) return {&entry, checked_depth(arch, *depth)};
+    }
+  }
+  unknown_architecture(arch);
+}
+
+// Settings that an architecture lacks: the message names those that have them.
+template <typename Has>
+[[noreturn]] void not_a_setting(const std::string& arch, const char* setting, Has has) {
+  std::vector<std::string> having;
+  for (const ZooEntry& entry : zoo()) {
+    if (has(entry)) having.push_back(entry.spellings.front() + (entry.depth == Depth::kAppended ? "N" : ""));
+  }
+  fail_usage("[zoo] {} has no {} to set ({} have)", arch, setting, join(having, ", "));
+}
+
+void check_settings(const NetSpec& spec, const ZooEntry& entry) {
+  if (spec.kernel && !entry.default_kernel) {
+    not_a_setting(spec.arch, "kernel", [](const ZooEntry& e) { return e.default_kernel.has_value(); });
+  }
+  if (spec.expansion && !entry.default_expansion) {
+    not_a_setting(spec.arch, "expansion", [](const ZooEntry& e) { return e.default_expansion.has_value(); });
+  }
+  if (spec.shortcut == 'A' && !entry.has_shortcut_a) {
+    not_a_setting(spec.arch, "shortcut A", [](const ZooEntry& e) { return e.has_shortcut_a; });
+  }
+}
+
+void check_values(const ArchSpec& spec) {
+  if (spec.width < 1 || spec.width > 65536) {
+    fail_usage("[zoo] expected a width in 1..65536 for {}, got {}", spec.name, spec.width);
+  }
+  if (spec.kernel != 3 && spec.kernel != 5) fail_usage("[zoo] expected kernel 3 or 5, got {}", spec.kernel);
+  if (spec.expansion < 1 || spec.expansion > 64) {
+    fail_usage("[zoo] expected an expansion in 1..64 for {}, got {}", spec.name, spec.expansion);
+  }
+  if (spec.shortcut != 'A' && spec.shortcut != 'B') {
+    fail_usage("[zoo] expected shortcut A or B, got '{}'", spec.shortcut);
+  }
+  if (spec.classes < 1) fail_usage("[zoo] expected at least 1 class, got {}", spec.classes);
 }
 
 }  // namespace
 
-const std::vector<ZooEntry>& zoo() {
-  static const std::vector<ZooEntry> entries = {
-      {"resnet20, 32, 44, 56, 110",
-       "CIFAR ResNet of depth 6n+2, basic blocks of w, 2w, 4w channels",
-       16,
-       10,
-       {3, 32, 32}},
-      {"resnet50-cifar", "ResNet-50 for CIFAR, bottleneck blocks, planes w to 8w", 64, 100, {3, 32, 32}},
-      {"resnet-w", "ResNet-w for ImageNet, basic blocks, stride-2 stem, widths w to 8w", 64, 1000, {3, 224, 224}},
-  };
-  return entries;
-}
-
 const ZooEntry& find_architecture(std::string_view arch) {
-  return zoo()[entry_index(arch)];
+  return *find_by_name(arch).entry;
 }
 
 Graph build_network(const NetSpec& spec) {
-  const size_t index = entry_index(spec.arch);
-  const ZooEntry& entry = zoo()[index];
-  ResNetSpec net;
-  net.name = spec.arch;
-  net.width = spec.width.value_or(entry.default_width);
-  net.kernel = spec.kernel.value_or(3);
-  net.shortcut = spec.shortcut;
-  net.classes = spec.classes;
-  net.image = spec.image.value_or(entry.default_image);
-  if (net.width < 1 || net.width > 65536) {
-    fail_usage("[zoo] expected a width in 1..65536 for {}, got {}", spec.arch, net.width);
-  }
-  if (net.kernel != 3 && net.kernel != 5) fail_usage("[zoo] expected kernel 3 or 5, got {}", net.kernel);
-  if (net.shortcut != 'A' && net.shortcut != 'B') {
-    fail_usage("[zoo] expected shortcut A or B, got '{}'", net.shortcut);
-  }
-  if (net.classes < 1) fail_usage("[zoo] expected at least 1 class, got {}", net.classes);
-  switch (index) {
-    case kResNet50Cifar:
-      return cifar_resnet50(net);
-    case kResNetW:
-      return imagenet_resnet_w(net);
-    default:
-      return cifar_resnet(net, *resnet_depth(spec.arch));
-  }
+  const auto [entry, depth] = find_by_name(spec.arch);
+  check_settings(spec, *entry);
+  ArchSpec arch;
+  arch.name = spec.arch;
+  arch.depth = depth;
+  arch.width = spec.width.value_or(entry->default_width);
+  arch.kernel = spec.kernel.value_or(entry->default_kernel.value_or(arch.kernel));
+  arch.expansion = spec.expansion.value_or(entry->default_expansion.value_or(arch.expansion));
+  arch.shortcut = spec.shortcut;
+  arch.classes = spec.classes;
+  arch.image = spec.image.value_or(entry->default_image);
+  check_values(arch);
+  return entry->build(arch);
 }
 
 }  // namespace onetap

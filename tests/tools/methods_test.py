@@ -1,0 +1,85 @@
+"""Runs of every method through the command: train, eval, heatmap, report, resume; and what is refused."""
+import json
+import os
+
+from support import SMALL, CommandTest, main, needs_training
+
+QUICK = SMALL + ["--epochs", "1"]
+
+
+@needs_training
+class MethodsTest(CommandTest):
+    def train(self, name, *arguments):
+        run = self.path(name)
+        self.succeeds("train", *QUICK, "--out", run, *arguments)
+        return run
+
+    def network(self, run):
+        with open(os.path.join(run, "network.txt")) as file:
+            return file.read()
+
+    def test_every_method_has_its_verbs(self):
+        dense = self.train("dense", "--method", "conv")
+        runs = [dense]
+        for method in ("random-taps", "magnitude", "shift", "active-shift", "bc", "bwn"):
+            init = ["--init", dense] if method == "magnitude" else []
+            run = self.train(method, "--method", method, *init)
+            runs.append(run)
+            row = json.loads(self.succeeds("eval", run, "--json", "--device", "cpu").stdout)[0]
+            self.assertEqual(row["form"], "dense" if method.endswith("shift") else "trained")
+            with open(os.path.join(run, "metrics.jsonl")) as file:
+                last = [json.loads(line) for line in file][-1]
+            self.assertEqual(row["accuracy"], last["acc_soft"])
+            if method in ("random-taps", "magnitude"):
+                heat = json.loads(self.succeeds("heatmap", run, "--all", "--json").stdout)
+                self.assertEqual(len(heat["layers"]), 6)
+                self.assertEqual(sum(heat["layers"][0]["kept"]), 16)
+            else:
+                self.refused(4, "expected a run with layers that keep taps", "heatmap", run)
+        page = self.path("report.html")
+        self.succeeds("report", *runs, "-o", page)
+        self.assertTrue(os.path.getsize(page) > 0)
+
+    def test_magnitude_needs_trained_weights(self):
+        self.refused(2, "[train] method magnitude starts from a trained network: expected --init RUN|FILE",
+                     "train", *QUICK, "--method", "magnitude", "--out", self.path("run"))
+        self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_init_that_does_not_fit(self):
+        dense = self.train("dense", "--method", "conv")
+        self.refused(4, "expected shape [4, 4, 1, 1] for 'layer1.0.conv1.weight', got [4, 4, 3, 3]",
+                     "train", *QUICK, "--method", "shift", "--init", dense, "--out", self.path("run"))
+        self.refused(2, "no tensor matches 'head.*' of --init-skip", "train", *QUICK, "--method", "bc", "--init", dense,
+                     "--init-skip", "head.*", "--out", self.path("run"))
+        self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_shift_table_of_a_run(self):
+        sal = self.train("sal", "--method", "sal")
+        heat = json.loads(self.succeeds("heatmap", sal, "--all", "--json").stdout)["layers"]
+        shift = self.train("shift", "--method", "shift", "--shift-table", "from:" + os.path.relpath(sal))
+        lines = [line for line in self.network(shift).splitlines() if " = shift " in line]
+        self.assertEqual(len(lines), 6)
+        for line, layer in zip(lines, heat):
+            self.assertEqual(line.split()[0], layer["layer"].replace("conv", "shift"))
+            counts = [int(count) for count in line.split("counts=")[1].split()[0].split(",")]
+            channels = sum(counts)
+            for count, share in zip(counts, layer["share"]):
+                self.assertLess(abs(count - share * channels), 1)
+        # The run has the table: it goes on without the other one.
+        os.rename(sal, self.path("gone"))
+        self.succeeds("train", "--out", shift, "--resume")
+
+    def test_shift_tables_that_are_not_there(self):
+        dense = self.train("dense", "--method", "conv")
+        train = ["train", *QUICK, "--method", "shift", "--out", self.path("run"), "--shift-table"]
+        self.refused(4, "expected learned taps for the shift table, got none", *train, "from:" + dense)
+        self.refused(4, "nowhere", *train, "from:" + self.path("nowhere"))
+        self.refused(2, "expected shift_table to be uniform or from:RUN, got 'some'", *train, "some")
+        sal = self.train("sal", "--method", "sal")
+        self.refused(2, "has no shift to give a table to", "train", *QUICK, "--method", "sal", "--out", self.path("run"),
+                     "--shift-table", "from:" + sal)
+        self.assertFalse(os.path.exists(self.path("run")))
+
+
+if __name__ == "__main__":
+    main()
