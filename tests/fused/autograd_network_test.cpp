@@ -4,6 +4,7 @@
 
 #include "onetap/fused/plan.h"
 #include "onetap/graph/text.h"
+#include "onetap/train/parameter_rules.h"
 #include "tests/fused/same_steps.h"
 #include "tests/support/keep_centre.h"
 
@@ -56,6 +57,10 @@ Graph padded_shortcuts(const Method& method) {
   return graph;
 }
 
+Graph network_of(const char* method) {
+  return testing::small_network("resnet8", 5, Method(*find_method(method)));
+}
+
 std::vector<AnyNetwork> any_networks() {
   // ResNet-8 has a stem, 6 convolutions in blocks and, with projections, 2 of those.
   std::vector<AnyNetwork> all = {
@@ -64,6 +69,11 @@ std::vector<AnyNetwork> any_networks() {
       {"share", padded_shortcuts(sal_method(1, 2)), 7, true},
       {"taps2", padded_shortcuts(sal_method(2, 2)), 1},
       {"own_method", padded_shortcuts(Method(testing::keep_centre()).set("fade", 0.5)), 1},
+      {"random_taps", network_of("random-taps"), 3},
+      {"shift", network_of("shift"), 9},
+      {"active_shift", network_of("active-shift"), 9, true},
+      {"binary_connect", network_of("bc"), 0},
+      {"bwn", network_of("bwn"), 0},
       {"usual", testing::small_network("resnet8", 5, sal_method()), 9},
       {"dense", testing::small_network("resnet8", 5, std::nullopt), 9},
   };
@@ -81,12 +91,17 @@ class AutogradSteps : public ::testing::TestWithParam<AnyNetwork> {};
 TEST_P(AutogradSteps, AreThePlainOnes) {
   const AnyNetwork& c = GetParam();
   if (c.device.is_cuda() && (!torch::cuda::is_available() || cuda_ops() == nullptr)) GTEST_SKIP() << "skipped: no GPU";
-  testing::expect_same_steps(
-      c.graph, c.device, c.nesterov, [&](const nn::GraphModule& module, const nn::NamedTensors& momenta) {
-        auto network = std::make_unique<AutogradNetwork>(module, momenta, AutogradOptions{}, testing::ops_of(c.device));
-        EXPECT_EQ(network->kernel_convs(), c.kernel_convs);
-        return network;
-      });
+  Recipe recipe;
+  recipe.decay_norms = false;
+  recipe.shift_lr = 0.1;
+  const nn::ParameterRules rules = parameter_rules(c.graph, recipe);
+  const auto make = [&](const nn::GraphModule& module, const nn::NamedTensors& momenta) {
+    const AutogradOptions options{torch::kFloat32, Sgd(*module, {}, rules).rules()};
+    auto network = std::make_unique<AutogradNetwork>(module, momenta, options, testing::ops_of(c.device));
+    EXPECT_EQ(network->kernel_convs(), c.kernel_convs);
+    return network;
+  };
+  testing::expect_same_steps(c.graph, c.device, c.nesterov, make, rules);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AutogradSteps, ::testing::ValuesIn(any_networks()),

@@ -49,7 +49,8 @@ class BenchTrain(CommandTest):
     def test_says_which_steps_it_timed(self):
         arguments = ["bench", "train", *SMALL[:4], "--data", "shapes:train=16,test=4", "--batch-size", 16, "--steps", 1,
                      "--device", "cpu", "--threads", 1]
-        for flags, engine in ((["--engine", "captured"], "captured"), ([], "fused"), (["--shortcut", "A"], "captured")):
+        for flags, engine in ((["--engine", "captured"], "captured"), ([], "fused"), (["--shortcut", "A"], "captured"),
+                              (["--no-decay-norms"], "captured"), (["--method", "active-shift"], "captured")):
             result = json.loads(self.succeeds(*arguments, *flags, "--json").stdout)
             self.assertEqual(result["engine"], engine)
             self.assertGreater(result["ms_per_step"], 0)
