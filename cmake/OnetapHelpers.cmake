@@ -22,14 +22,24 @@ if(ONETAP_UNITY)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
 endif()
 
-# ccache needs to be told that a precompiled header is what it looks like. Paths relative to the build folder let presets
-# that compile a source alike share the result.
+# Paths relative to the build folder let presets and checkouts that compile a source alike share the result. A
+# precompiled header holds absolute paths, so what uses one shares nothing with other folders; and ccache needs to be
+# told that it is what it looks like.
 find_program(ONETAP_CCACHE ccache)
 if(ONETAP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    CCACHE_SLOPPINESS=time_macros,include_file_mtime,include_file_ctime
     CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${ONETAP_CCACHE})
+  set(ONETAP_PCH_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${ONETAP_CCACHE})
 endif()
+
+# For targets with the precompiled header.
+function(onetap_pch_launcher target)
+  if(ONETAP_PCH_LAUNCHER)
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${ONETAP_PCH_LAUNCHER}")
+  endif()
+endfunction()
 
 # onetap_room(NAME SOURCES ... [LINK targets...] [PRIVATE_LINK targets...])
 # One folder, one target: onetap::NAME. A room sees only the rooms it links.
@@ -51,6 +61,7 @@ endfunction()
 # Every target that includes LibTorch shares one precompiled header, made by onetap_nn.
 function(onetap_use_torch target)
   target_precompile_headers(${target} REUSE_FROM onetap_nn)
+  onetap_pch_launcher(${target})
   # The header was made with -fPIC; an executable's -fPIE would make it useless.
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${target} PRIVATE -fPIC)

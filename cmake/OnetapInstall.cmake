@@ -6,8 +6,8 @@ set(onetap_runtime_targets onetap_base onetap_graph onetap_count onetap_data one
   onetap_c)
 set(onetap_runtime_folders base graph count data tap plan emit kernels runtime)
 set(onetap_train_targets onetap_recipe onetap_journal onetap_nn onetap_ranks onetap_batches onetap_fused
-  onetap_train onetap_freeze onetap_report)
-set(onetap_train_folders recipe journal nn ranks batches fused train freeze report)
+  onetap_train onetap_prune onetap_freeze onetap_report)
+set(onetap_train_folders recipe journal nn ranks batches fused train prune freeze report)
 
 install(TARGETS ${onetap_runtime_targets} EXPORT onetap_runtime
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,9 +23,21 @@ struct JsonLimits {
 // is built.
 nlohmann::json parse_json(std::string_view text, const JsonLimits& limits = {});
 
-// The member `key` of an object, which must be a whole number (or a list of them) of at least `minimum`. Throws a
-// nlohmann::json::exception, as object.at(key) does, if it is another thing or is missing. nlohmann's own conversion
-// takes 1e62 for an integer, which is undefined.
+// Members of an object by their key. Each throws a nlohmann::json::exception that says "expected ..., got ..." and
+// names the key, where the library's own accessors speak of its calls and types, if the value is no object, the key is
+// missing or the member is another thing.
+const nlohmann::json& json_member(const nlohmann::json& object, const char* key);
+double json_number(const nlohmann::json& object, const char* key);
+std::optional<double> json_number_or_null(const nlohmann::json& object, const char* key);
+std::vector<double> json_numbers(const nlohmann::json& object, const char* key);
+bool json_bool(const nlohmann::json& object, const char* key);
+std::string json_string(const nlohmann::json& object, const char* key);
+std::vector<std::string> json_strings(const nlohmann::json& object, const char* key);
+const nlohmann::json& json_list(const nlohmann::json& object, const char* key);
+const nlohmann::json& json_object(const nlohmann::json& object, const char* key);
+
+// Likewise whole numbers of at least `minimum`, and lists of them. nlohmann's own conversion takes 1e62 for an integer,
+// which is undefined.
 int64_t whole_number(const nlohmann::json& object, const char* key, int64_t minimum = 0);
 std::vector<int64_t> whole_numbers(const nlohmann::json& object, const char* key);
 

@@ -4,8 +4,10 @@
 #include "onetap/base/protobuf.h"
 #include "onetap/base/utf8.h"
 #include "onetap/base/version.h"
+#include "onetap/tap/moves.h"
 #include "onetap/tap/tap_file.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <limits>
 #include <string_view>
@@ -84,6 +86,36 @@ ProtobufMessage batched_value(const Node& node) {
   return value;
 }
 
+// A shift as a depthwise convolution: its kernel is as large as its furthest tap that reaches the image.
+struct MovedKernel {
+  MovedKernel(const TapNet& net, const Node& node) : taps(moved_taps(net, node)) {
+    for (const PlaneTap& tap : taps.taps) {
+      up = std::max<int64_t>(up, -tap.down);
+      down = std::max<int64_t>(down, tap.down);
+      left = std::max<int64_t>(left, -tap.right);
+      right = std::max<int64_t>(right, tap.right);
+    }
+  }
+
+  Extent2 size() const { return {up + down + 1, left + right + 1}; }
+
+  std::vector<float> weights() const {
+    const auto channels = static_cast<int64_t>(taps.from.size()) - 1;
+    std::vector<float> values(static_cast<size_t>(channels * size().area()), 0.0f);
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t i = taps.from[static_cast<size_t>(c)]; i < taps.from[static_cast<size_t>(c) + 1]; ++i) {
+        const PlaneTap& tap = taps.taps[static_cast<size_t>(i)];
+        const int64_t at = (c * size().h + up + tap.down) * size().w + left + tap.right;
+        values[static_cast<size_t>(at)] = tap.weight;
+      }
+    }
+    return values;
+  }
+
+  PlaneTaps taps;
+  int64_t up = 0, down = 0, left = 0, right = 0;  // how far taps lie from the pixel, which is the padding too
+};
+
 // Writes the GraphProto. Names made here cannot meet those of nodes: a node's name has no slash, and is not the front
 // part (before a dot) of another's.
 class GraphWriter {
@@ -134,6 +166,7 @@ class GraphWriter {
         return add("Flatten", node.name, node.inputs, {integer("axis", 1)});
       case Op::kShift:
       case Op::kActiveShift:
+        return write_moved(node);
       case Op::kBatchNorm:
         break;  // not in a frozen network
     }
@@ -145,6 +178,15 @@ class GraphWriter {
     const Names inputs = with_parameters(node);
     add("Mul", node.name + "/scaled", {inputs[0], inputs[1]});
     add("Add", node.name, {node.name + "/scaled", inputs[2]});
+  }
+
+  void write_moved(const Node& node) {
+    const MovedKernel kernel(net_, node);
+    const Extent2 size = kernel.size();
+    add("Conv", node.name,
+        {node.inputs[0], add_floats(node.name + ".weight", {node.shape[0], 1, size.h, size.w}, kernel.weights())},
+        {pair("kernel_shape", size), pair("strides", node.stride),
+         integers("pads", {kernel.up, kernel.left, kernel.down, kernel.right}), integer("group", node.shape[0])});
   }
 
   void write_subsample(const Node& node) {
@@ -217,6 +259,10 @@ void check_size(const TapNet& net, uint64_t bytes) {
 uint64_t weight_bytes(const TapNet& net) {
   uint64_t bytes = 0;
   for (const Node& node : net.graph.nodes()) {
+    if (node.op == Op::kShift || node.op == Op::kActiveShift) {
+      bytes += static_cast<uint64_t>(node.shape[0] * MovedKernel(net, node).size().area()) * sizeof(float);
+      continue;
+    }
     const Shape shape = dense_shape(net.graph, node);
     if (!shape.empty()) bytes += static_cast<uint64_t>(element_count(shape)) * sizeof(float);
   }

@@ -38,7 +38,7 @@ class Freezer {
     for (const Node& node : net.graph.nodes()) {
       if (layer_shapes(net.graph, node).weight.empty()) continue;
       LayerTensors tensors = freeze_node(node);
-      if (type == WeightType::kF16) {
+      if (type == WeightType::kF16 && follows_weight_type(node)) {
         auto* weight = tensors.weight.data<float>();
         for (size_t i = 0; i < tensors.weight.count(); ++i) weight[i] = float_from_half(half_from_float(weight[i]));
       }
@@ -76,6 +76,10 @@ class Freezer {
     if (conv.codes.defined()) {
       const auto flat = conv.codes.to(torch::kCPU, torch::kInt16).contiguous();
       tensors.positions.assign(flat.data_ptr<int16_t>(), flat.data_ptr<int16_t>() + flat.numel());
+    }
+    if (const auto shifted = form_.shifted.find(node.name); shifted != form_.shifted.end()) {
+      tensors.positions = shifted->second;
+      weight = weight.flatten(2);  // [out, in, 1, 1]: its one position is the shift's now
     }
     torch::Tensor shift = conv.bias.defined() ? conv.bias.to(torch::kCPU, torch::kFloat64) : torch::Tensor();
     if (const auto folded = form_.folded.find(node.name); folded != form_.folded.end()) {

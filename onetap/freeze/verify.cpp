@@ -37,7 +37,9 @@ Predictions predict_by_runtime(const TapNet& net, const Dataset& test, const Ver
   score.images = options.stream.images;
   score.threads = options.threads;
   if (options.progress) score.progress = [&](int64_t images) { options.progress(stage, images); };
-  SessionPool sessions(std::make_shared<const Model>(net));
+  ModelOptions model;
+  model.memory_limit = options.memory_limit;
+  SessionPool sessions(std::make_shared<const Model>(net, model));
   return score_classifier(test, score, [&](const float* image) { return sessions.run(image); });
 }
 

@@ -21,6 +21,7 @@ struct Stage {
 struct VerifyOptions {
   StreamOptions stream;
   int64_t threads = 1;
+  int64_t memory_limit = 0;  // of the runtime, as ModelOptions has it
   std::function<void(const std::string& stage, int64_t images)> progress;
 };
 

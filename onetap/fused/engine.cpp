@@ -189,9 +189,8 @@ double Engine::time(const std::function<void()>& work, int64_t repeats) {
     run();
     wait_for_device(options_.device);
     // Fewer of slow steps, as on a CPU.
-    constexpr double kMostSeconds = 2;
-    repeats =
-        std::clamp<int64_t>(static_cast<int64_t>(kMostSeconds / std::max(1e-9, seconds_since(trial))), 1, repeats);
+    const double fitting = options_.timing_seconds / std::max(1e-9, seconds_since(trial));
+    repeats = std::clamp<int64_t>(static_cast<int64_t>(fitting), 1, repeats);
     rewind();
     wait_for_device(options_.device);
     const auto start = Clock::now();

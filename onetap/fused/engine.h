@@ -43,6 +43,7 @@ struct EngineOptions {
   // (StreamOptions::stopped).
   int64_t workers = 1;
   std::function<bool()> stopped;
+  double timing_seconds = 2;  // of time_step() and time_convolutions(), about: slow steps are repeated less often
   // Several processes: each takes its part of every batch, and steps are those of all together. Must outlive the
   // engine.
   RankGroup* ranks = nullptr;

@@ -37,16 +37,16 @@ std::string attribute_text(const std::string& key, const nlohmann::json& value) 
 }
 
 Node parse_node(const nlohmann::json& object) {
-  const auto& spelled = object.at("op").get_ref<const std::string&>();
+  const std::string spelled = json_string(object, "op");
   const OpInfo* info = find_op(spelled);
   if (info == nullptr) fail_usage("unknown op '{}'", spelled);
   Node node = default_node(info->op);
-  object.at("name").get_to(node.name);
+  node.name = json_string(object, "name");
   AttributeTexts attributes;
   for (const auto& [key, value] : object.items()) {
     if (key == "name" || key == "op") continue;
     if (key == "inputs") {
-      value.get_to(node.inputs);
+      node.inputs = json_strings(object, "inputs");
     } else if (key == "shape" && node.op == Op::kInput) {
       node.shape = whole_numbers(object, "shape");
     } else {
@@ -75,12 +75,12 @@ Graph parse_graph_json(std::string_view text, std::string_view label) {
   const nlohmann::json object = parse_json(text);
   size_t count = 0;
   try {
-    Graph graph(object.at("name").get<std::string>());
-    for (const nlohmann::json& node : object.at("nodes")) {
+    Graph graph(json_string(object, "name"));
+    for (const nlohmann::json& node : json_list(object, "nodes")) {
       ++count;
       graph.add(parse_node(node));
     }
-    graph.set_output(object.at("output").get<std::string>());
+    graph.set_output(json_string(object, "output"));
     return graph;
   } catch (const nlohmann::json::exception& problem) {
     fail_data("[graph] node {} is not one of a network: {} ({})", count, problem.what(), label);

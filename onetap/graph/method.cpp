@@ -44,6 +44,13 @@ Choice choice_for(const Graph& graph, const MethodInfo& method) {
 
 std::vector<std::string> select(const Graph& graph, const MethodInfo& method, const std::string& patterns) {
   const auto [all, usual] = choice_for(graph, method);
+  return select_names(all, usual, patterns, fmt::format("{} of {}", layer_kind(method), graph.name()));
+}
+
+}  // namespace
+
+std::vector<std::string> select_names(const std::vector<std::string>& all, const std::vector<std::string>& usual,
+                                      const std::string& patterns, const std::string& what) {
   if (trim(patterns).empty()) return usual;
   std::vector<std::string> chosen;
   bool first = true;
@@ -62,14 +69,12 @@ std::vector<std::string> select(const Graph& graph, const MethodInfo& method, co
       if (!exclude && at == chosen.end()) chosen.push_back(name);
     }
     if (!matched) {
-      fail_usage("[graph] no {} of {} matches '{}'{}", layer_kind(method), graph.name(), pattern,
+      fail_usage("[graph] no {} matches '{}'{}", what, pattern,
                  all.empty() ? std::string(" (it has none)") : fmt::format(" (try '{}')", all.back()));
     }
   }
   return chosen;
 }
-
-}  // namespace
 
 std::vector<std::string> prunable_convs(const Graph& graph) {
   const Node* first = nullptr;

@@ -11,6 +11,11 @@ namespace onetap {
 // The default choice of the paper: every k x k convolution but the first one.
 std::vector<std::string> prunable_convs(const Graph& graph);
 
+// Those of `all` that `patterns` name: globs separated by commas, a leading '!' excludes, "" is `usual`; an exclusion
+// that comes first takes from `usual`. kUsage if a pattern matches nothing; `what` says what the names are.
+std::vector<std::string> select_names(const std::vector<std::string>& all, const std::vector<std::string>& usual,
+                                      const std::string& patterns, const std::string& what);
+
 // Gives `method` to the layers that `patterns` names: globs separated by commas, a leading '!' excludes, "" is the
 // method's default choice. Every other layer becomes `conv`. A method that is another network (MethodInfo::rewrite)
 // changes the nodes. kUsage if a pattern matches nothing.

@@ -50,7 +50,6 @@ const MethodInfo& frozen_row() {
     empty.is_shown = false;
     info.keys.push_back(inputs);
     info.keys.push_back(empty);
-    info.needs_positions = true;
     info.frozen = info.op = Op::kTapConv;
     info.keep = [](const Method& method, TapLayout& layout) {
       layout.taps = method.number("taps");

@@ -22,15 +22,15 @@ nlohmann::ordered_json rounded(const std::vector<double>& values) {
 
 LayerAttention parse_layer(const nlohmann::json& object, std::string_view label) {
   LayerAttention layer;
-  object.at("name").get_to(layer.name);
+  layer.name = json_string(object, "name");
   const std::vector<int64_t> kernel = whole_numbers(object, "kernel");
   if (kernel.size() != 2) fail_data("[attention] expected two sides of a kernel, got {} ({})", kernel.size(), label);
   layer.kernel_h = kernel[0];
   layer.kernel_w = kernel[1];
-  object.at("mean_p").get_to(layer.mean_p);
+  layer.mean_p = json_numbers(object, "mean_p");
   layer.kept = whole_numbers(object, "kept");
-  object.at("max_p").get_to(layer.max_p);
-  if (!object.at("agreement").is_null()) layer.agreement = object.at("agreement").get<double>();
+  layer.max_p = json_numbers(object, "max_p");
+  layer.agreement = json_number_or_null(object, "agreement");
   const auto is_extent = [](int64_t side) { return side >= 1 && side <= kMaxKernel; };
   const bool kernel_ok = is_extent(layer.kernel_h) && is_extent(layer.kernel_w);
   const size_t positions = kernel_ok ? static_cast<size_t>(layer.positions()) : 0;
@@ -76,8 +76,8 @@ AttentionLine AttentionLine::parse(std::string_view text, std::string_view label
     AttentionLine line;
     line.step = whole_number(object, "step");
     line.epoch = whole_number(object, "epoch");
-    object.at("temperature").get_to(line.temperature);
-    for (const nlohmann::json& item : object.at("layers")) line.layers.push_back(parse_layer(item, label));
+    line.temperature = json_number(object, "temperature");
+    for (const nlohmann::json& item : json_list(object, "layers")) line.layers.push_back(parse_layer(item, label));
     return line;
   } catch (const nlohmann::json::exception& problem) {
     fail_data("[attention] not a line of attention: {} ({})", problem.what(), label);

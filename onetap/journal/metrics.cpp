@@ -33,15 +33,15 @@ MetricLine MetricLine::parse(std::string_view text, std::string_view label) {
     MetricLine line;
     line.step = whole_number(object, "step");
     line.epoch = whole_number(object, "epoch");
-    object.at("split").get_to(line.split);
-    line.loss = object.at("loss").is_null() ? std::numeric_limits<double>::quiet_NaN() : object["loss"].get<double>();
-    object.at("acc_soft").get_to(line.acc_soft);
-    if (!object.at("acc_hard").is_null()) line.acc_hard = object.at("acc_hard").get<double>();
-    object.at("lr").get_to(line.lr);
-    object.at("temperature").get_to(line.temperature);
-    object.at("img_per_s").get_to(line.img_per_s);
-    object.at("wall_s").get_to(line.wall_s);
-    if (object.contains("data_wait")) line.data_wait = object.at("data_wait").get<double>();
+    line.split = json_string(object, "split");
+    line.loss = json_number_or_null(object, "loss").value_or(std::numeric_limits<double>::quiet_NaN());
+    line.acc_soft = json_number(object, "acc_soft");
+    line.acc_hard = json_number_or_null(object, "acc_hard");
+    line.lr = json_number(object, "lr");
+    line.temperature = json_number(object, "temperature");
+    line.img_per_s = json_number(object, "img_per_s");
+    line.wall_s = json_number(object, "wall_s");
+    if (object.contains("data_wait")) line.data_wait = json_number(object, "data_wait");
     return line;
   } catch (const nlohmann::json::exception& problem) {
     fail_data("[metrics] not a line of metrics: {} ({})", problem.what(), label);

@@ -5,11 +5,17 @@
 #include "onetap/graph/text.h"
 #include "onetap/journal/metrics.h"
 #include "onetap/journal/run_state.h"
+#include "onetap/journal/run_sums.h"
 
 #include <algorithm>
 #include <system_error>
 
 namespace onetap {
+namespace {
+
+constexpr uint64_t kMaxNetwork = 32u << 20;
+
+}  // namespace
 
 bool RunFiles::holds_run() const {
   std::error_code error;
@@ -18,7 +24,7 @@ bool RunFiles::holds_run() const {
 
 Recipe RunFiles::read_config() const {
   if (!holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", root.string());
-  const std::string text = read_file(config(), 1u << 20);
+  const std::string text = read_summed(config(), sums(), 1u << 20);
   Recipe recipe;
   std::vector<std::string> keys;
   try {
@@ -36,7 +42,12 @@ Recipe RunFiles::read_config() const {
 
 Graph RunFiles::read_graph() const {
   if (!holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", root.string());
-  return read_network(network());
+  const std::string text = read_summed(network(), sums(), kMaxNetwork);
+  try {
+    return parse_network(text);
+  } catch (const Error& problem) {
+    fail_data("{} ({})", problem.what(), network().string());
+  }
 }
 
 bool RunFiles::finished() const {

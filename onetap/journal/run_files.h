@@ -2,6 +2,7 @@
 //
 //   config.toml              the resolved recipe, and where it came from
 //   network.txt              the network, methods included
+//   SHA256SUMS               checksums of both, see run_sums.h
 //   metrics.jsonl            one object a line, see metrics.h
 //   attention.jsonl          what the attention looked like after each epoch, see attention_log.h
 //   events.out.tfevents.*    for TensorBoard
@@ -22,13 +23,14 @@ struct RunFiles {
   std::filesystem::path root;
   std::filesystem::path config() const { return root / "config.toml"; }
   std::filesystem::path network() const { return root / "network.txt"; }
+  std::filesystem::path sums() const { return root / "SHA256SUMS"; }
   std::filesystem::path metrics() const { return root / "metrics.jsonl"; }
   std::filesystem::path attention() const { return root / "attention.jsonl"; }
   std::filesystem::path checkpoints() const { return root / "checkpoints"; }
   std::filesystem::path model() const { return root / "model.tap"; }
 
   bool holds_run() const;
-  // kData if this is not a run directory, or if its recipe is not whole.
+  // kData if this is not a run directory, or if the file is not whole or not the one that was written.
   Recipe read_config() const;
   Graph read_graph() const;
   // True once all epochs are done, tested and in the newest checkpoint. False as well for what cannot be read.

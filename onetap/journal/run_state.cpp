@@ -18,8 +18,7 @@ std::string checksum_text(uint32_t checksum) {
   return fmt::format("{:08x}", checksum);
 }
 
-uint32_t parse_checksum(const nlohmann::json& value, const std::string& label) {
-  const std::string text = value.get<std::string>();
+uint32_t parse_checksum(const std::string& text, const std::string& label) {
   uint32_t checksum = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), checksum, 16);
   if (error != std::errc() || end != text.data() + text.size() || text != checksum_text(checksum)) {
@@ -69,23 +68,24 @@ RunState RunState::parse(const std::string& text, const std::string& label) {
     }
     RunState state;
     state.step = whole_number(object, "step");
-    object.at("epoch_logged").get_to(state.epoch_logged);
-    object.at("loss_sum").get_to(state.loss_sum);
+    state.epoch_logged = json_bool(object, "epoch_logged");
+    state.loss_sum = json_number(object, "loss_sum");
     state.right = whole_number(object, "right");
     state.seen = whole_number(object, "seen");
-    object.at("temperature").get_to(state.temperature);
-    object.at("wall_s").get_to(state.wall_s);
+    state.temperature = json_number(object, "temperature");
+    state.wall_s = json_number(object, "wall_s");
     state.metrics_bytes = static_cast<uint64_t>(whole_number(object, "metrics_bytes"));
     state.attention_bytes = static_cast<uint64_t>(whole_number(object, "attention_bytes"));
-    object.at("best_accuracy").get_to(state.best_accuracy);
+    state.best_accuracy = json_number(object, "best_accuracy");
     state.best_step = whole_number(object, "best_step", -1);
     if (!object.contains("files") && !object.contains(kChecksum)) return state;  // of a version without checksums
-    for (const auto& [name, checksum] : object.at("files").items()) {
-      state.checksums[name] = parse_checksum(checksum, label);
+    const nlohmann::json& files = json_object(object, "files");
+    for (const auto& item : files.items()) {
+      state.checksums[item.key()] = parse_checksum(json_string(files, item.key().c_str()), label);
     }
-    if (object.at(kChecksum).get<std::string>() != state_checksum(object)) {
-      fail_data("[checkpoint] expected the state with checksum {}, got {} ({})",
-                object.at(kChecksum).get<std::string>(), state_checksum(object), label);
+    if (const std::string written = json_string(object, kChecksum); written != state_checksum(object)) {
+      fail_data("[checkpoint] expected the state with checksum {}, got {} ({})", written, state_checksum(object),
+                label);
     }
     return state;
   } catch (const nlohmann::json::exception& problem) {

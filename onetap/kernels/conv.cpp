@@ -29,7 +29,8 @@ constexpr double kHeavyPacking = 0.025;
 // Vectors that packing writes for each multiply-add of vectors.
 double packing_share(const ConvPlan& plan) {
   const ConvShape& shape = plan.shape();
-  const auto copies = static_cast<int64_t>(plan.copies().size()) + (plan.parts() > 1 ? plan.parts() : 0);
+  const PackLayout& layout = plan.layout();
+  const auto copies = static_cast<int64_t>(layout.copies().size()) + (layout.parts() > 1 ? layout.parts() : 0);
   return static_cast<double>(copies * shape.in * plan.pixels()) / static_cast<double>(plan.macs());
 }
 
@@ -86,7 +87,9 @@ void run_conv(const KernelSet& kernels, const ConvPlan& plan, const ConvIo& io, 
     const int64_t first_vector = pixels.first + packed.first;
     for (int64_t b = 0; b < blocks; ++b) {
       const ConvPlan::Block& block = plan.blocks()[static_cast<size_t>(group * blocks + b)];
-      pack_tile(kernels, plan, io.x, io.x_plane, block, first_vector * lanes, packed.count(), scratch);
+      pack_tile(kernels, plan.layout(),
+                {io.x, io.x_plane, block.first_channel, block.channels, first_vector * lanes, packed.count() * lanes,
+                 scratch, scratch + plan.parts_floats()});
       const int64_t pieces = pieces_of(packed.count(), plan.blocking().vectors);
       for (int64_t piece = 0; piece < pieces; ++piece) {
         const Range wide = share_of(packed.count(), piece, pieces);

@@ -1,9 +1,9 @@
 // A convolution made ready for the fast kernels.
 //
 // The pixels of an output plane are numbered rows first and cut into vectors; `vectors` of them times `outputs`
-// channels stay in registers. For some input channels and a tile of pixels, the inputs are packed into scratch as
-// copies: one per kernel column (and per kernel row modulo the stride), shifted and bordered with zeros, so that every
-// tap is one aligned place in the pack. A stride first takes the plane apart into planes of every stride-th pixel.
+// channels stay in registers. For some input channels and a tile of pixels, the inputs are packed into scratch
+// (pack_layout.h) so that every tap is one aligned place in the pack.
+//
 // Places and weights lie in two streams in exactly the order in which the kernel uses them; a place is the number of a
 // vector in 16 bits, because in small planes it is the streams that the kernel waits for. A chunk (some outputs with
 // the same positions) has as many entries as its slices keep weights: an empty slice is no entry.
@@ -11,10 +11,10 @@
 
 #include "onetap/kernels/aligned.h"
 #include "onetap/kernels/conv_shape.h"
+#include "onetap/kernels/pack_layout.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 namespace onetap {
@@ -44,26 +44,6 @@ class ConvPlan {
   // For these kernels alone; a blocking that they have no tile for is cut to one they have.
   ConvPlan(const ConvShape& shape, const ConvWeights& weights, const ConvBlocking& blocking, const KernelSet& kernels);
 
-  // One shifted image of an input plane.
-  struct Copy {
-    int64_t column = 0;     // of the kernel, times dilation, less padding: the shift to the right, in input pixels
-    int64_t row = 0;        // likewise, of the tap whose offset is 0 rows
-    int64_t first = 0;      // output pixel (relative to the tile's first) that the copy begins with
-    int64_t start = 0;      // floats from the channel's pack to this copy
-    int64_t rows_down = 0;  // what the copy holds beyond the tile, in floats
-    int64_t mask = 0;       // floats into border_masks(), to be indexed by output pixel
-  };
-
-  // Every stride-th pixel of every stride-th row of an input plane; with stride 1 the plane itself.
-  int64_t part_h() const { return (shape_.in_h + shape_.stride_h - 1) / shape_.stride_h; }
-  int64_t part_w() const { return (shape_.in_w + shape_.stride_w - 1) / shape_.stride_w; }
-  int64_t parts() const { return shape_.stride_h * shape_.stride_w; }
-  // Where such rows are as long as those of the output, a copy is one part of the plane, shifted: what the shift
-  // carries from one row into the next, or from beyond the plane, is cleared by a mask.
-  bool is_shifted() const { return part_w() == shape_.out_w(); }
-  const float* border_masks() const { return masks_.get(); }
-  const bool* wanted_parts() const { return wanted_parts_.get(); }
-
   // Consecutive entries of the stream with the same number of outputs.
   struct Segment {
     int outputs = 1;
@@ -83,7 +63,7 @@ class ConvPlan {
   const ConvShape& shape() const { return shape_; }
   const ConvBlocking& blocking() const { return blocking_; }
   int lanes() const { return lanes_; }
-  const std::vector<Copy>& copies() const { return copies_; }
+  const PackLayout& layout() const { return layout_; }
   const std::vector<Segment>& segments() const { return segments_; }
   // Blocks of group g: blocks()[g * blocks_per_group() ...].
   const std::vector<Block>& blocks() const { return blocks_; }
@@ -101,21 +81,16 @@ class ConvPlan {
   // Multiply-adds for one image: one per weight of the stream and pixel.
   int64_t macs() const { return weight_count_ * pixels(); }
 
-  int64_t channel_floats() const { return channel_floats_; }  // of the pack
   int64_t pixels() const { return shape_.out_h() * shape_.out_w(); }
   int64_t tiles() const { return (vectors_of_plane() + blocking_.tile_vectors - 1) / blocking_.tile_vectors; }
   int64_t vectors_of_plane() const { return (pixels() + lanes_ - 1) / lanes_; }
   // The pack, and before it the parts of the planes where there is a stride.
-  int64_t scratch_floats() const { return parts_floats() + channel_floats_ * blocking_.channels; }
-  int64_t parts_floats() const {
-    return is_shifted() && parts() > 1 ? round_up(blocking_.channels * parts() * part_h() * part_w(), kLineFloats) : 0;
-  }
+  int64_t scratch_floats() const { return parts_floats() + layout_.channel_floats() * blocking_.channels; }
+  int64_t parts_floats() const { return layout_.parts_floats(blocking_.channels); }
   int64_t weight_bytes() const { return place_count_ * 2 + weight_count_ * 4 + static_cast<int64_t>(bias_.size()) * 4; }
 
  private:
   int64_t weight_floats() const { return round_up(weight_count_, kLineFloats); }
-  void lay_out_copies(const std::vector<bool>& used);
-  void draw_masks();
   void cut_chunks();
   struct Entry;
   template <typename Visit>
@@ -126,10 +101,7 @@ class ConvPlan {
   ConvShape shape_;
   ConvBlocking blocking_;
   int lanes_;
-  std::vector<Copy> copies_;
-  AlignedArray<float> masks_;
-  std::unique_ptr<bool[]> wanted_parts_;
-  std::vector<int64_t> position_place_;  // vectors into a channel's pack, by kernel position
+  PackLayout layout_;
   std::vector<Segment> segments_;
   std::vector<Block> blocks_;
   std::vector<int32_t> chunk_outputs_;
@@ -138,7 +110,6 @@ class ConvPlan {
   float* weights_ = nullptr;
   int64_t place_count_ = 0, weight_count_ = 0;
   std::vector<float> bias_;
-  int64_t channel_floats_ = 0;
 };
 
 // The most that a ConvPlan of these takes: its streams, and a mask for every shift of the output plane.

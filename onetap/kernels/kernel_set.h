@@ -4,6 +4,7 @@
 
 #include "onetap/base/tensor.h"
 #include "onetap/kernels/conv_plan.h"
+#include "onetap/kernels/plane_plan.h"
 
 #include <cstdint>
 #include <string>
@@ -65,6 +66,43 @@ struct TakeApart {
   float* parts = nullptr;
 };
 
+// Planes into the scratch of a PlanePlan, between its zeros. Column i of a row goes to part (i + left) % stride_w, place
+// (i + left) / stride_w; floats behind a row, up to a vector, are set to 0 or left alone.
+struct PadPlanes {
+  const float* x = nullptr;
+  int64_t x_plane = 0;
+  int64_t after = 0;  // floats that may be read from x on
+  int64_t channels = 0;
+  int64_t rows = 0, width = 0;
+  int64_t stride_w = 1;
+  int64_t left = 0;
+  int64_t pitch = 0;     // floats from one row to the next
+  int64_t part = 0;      // ... from one part to the next
+  int64_t to_plane = 0;  // ... from one padded plane to the next
+  float* to = nullptr;   // where the first row of the first plane's first part begins, zeros before it included
+};
+
+// Planes of the result of a PlanePlan, or a tile of each.
+struct PlaneSums {
+  const float* x = nullptr;   // the copies of the first group
+  int64_t group_floats = 0;   // from one group's copies to the next
+  int64_t groups = 0;
+  int64_t results = 0;        // of a group
+  const PlaneUnit* units = nullptr;
+  int64_t unit_count = 0, whole_units = 0;
+  // Taps of result d, counted from the first group's first: [from[d], from[d + 1]) of these.
+  const int64_t* from = nullptr;
+  const int32_t* offsets = nullptr;
+  const float* weights = nullptr;
+  const float* bias = nullptr;
+  const float* residual = nullptr;
+  int64_t residual_plane = 0;
+  float* y = nullptr;
+  int64_t y_plane = 0;
+  int64_t pixels = 0;
+  bool relu = false;
+};
+
 struct PoolShape : Window {
   int64_t channels = 1, in_h = 1, in_w = 1, out_h = 1, out_w = 1;
   bool is_max = true;  // else the mean over the whole kernel, padding counted as zeros
@@ -120,6 +158,8 @@ struct KernelSet : KernelKey {
   ConvTileKernel conv[kMaxOutputs][kMaxVectors] = {};
   Kernel<void(const ShiftedPack& pack)> pack_shifted{*this, "pack_shifted"};
   Kernel<void(const TakeApart& task)> take_apart{*this, "take_apart"};
+  Kernel<void(const PadPlanes& task)> pad_planes{*this, "pad_planes"};
+  Kernel<void(const PlaneSums& task)> plane_sums{*this, "plane_sums"};
   // y[out] = weight[out, in] x + bias (null: none).
   Kernel<void(int64_t in, int64_t out, const float* weight, const float* bias, const float* x, float* y, bool relu)>
       linear{*this, "linear"};

@@ -128,6 +128,8 @@ KERNELS_ATTR inline void pack_shifted(const ShiftedPack& pack) {
   }
 }
 
+#include "onetap/kernels/planes-inl.h"
+
 // One row into the even and odd places of it; either may be unwanted (null).
 KERNELS_ATTR inline void take_pairs_apart(const float* ONETAP_RESTRICT row, int64_t width, float* even, float* odd) {
   int64_t i = 0;
@@ -310,6 +312,8 @@ inline const KernelSet& float_kernels() {
     fill_conv<4>(made, Vectors());
     made.pack_shifted = &pack_shifted;
     made.take_apart = &take_apart;
+    made.pad_planes = &pad_planes;
+    made.plane_sums = &plane_sums;
     made.linear = &linear;
     made.affine = &affine;
     made.add = &add;

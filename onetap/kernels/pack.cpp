@@ -16,7 +16,7 @@ struct Span {
   float* to;
 };
 
-void copy_rows(const ConvShape& shape, const ConvPlan::Copy& copy, const Span& span) {
+void copy_rows(const ConvShape& shape, const PackLayout::Copy& copy, const Span& span) {
   const int64_t width = shape.out_w(), step = shape.stride_w;
   // Columns whose input lies inside the row.
   const int64_t low = copy.column >= 0 ? 0 : (-copy.column + step - 1) / step;
@@ -43,79 +43,77 @@ void copy_rows(const ConvShape& shape, const ConvPlan::Copy& copy, const Span& s
   }
 }
 
-// Takes the planes of a block apart: of every part the rows that a copy of the tile needs.
-void take_apart(const KernelSet& kernels, const ConvPlan& plan, const float* x, int64_t x_plane, int64_t channels,
-                int64_t first_pixel, int64_t pixels, float* parts) {
-  const ConvShape& shape = plan.shape();
-  const int64_t width = plan.part_w();
-  int64_t first = plan.part_h(), last = 0;
-  for (const ConvPlan::Copy& copy : plan.copies()) {
-    const int64_t from = first_pixel + copy.first, down = floor_div(copy.row, shape.stride_h);
+// Takes the planes apart: of every part the rows that a copy of the tile needs.
+void take_apart(const KernelSet& kernels, const PackLayout& layout, const float* planes, const PackTask& pack) {
+  const ConvShape& shape = layout.shape();
+  const int64_t width = layout.part_w();
+  int64_t first = layout.part_h(), last = 0;
+  for (const PackLayout::Copy& copy : layout.copies()) {
+    const int64_t from = pack.first + copy.first, down = floor_div(copy.row, shape.stride_h);
     first = std::min(first, std::max<int64_t>(0, from / width + down));
-    last = std::max(last, std::min(plan.part_h(), (from + pixels + copy.rows_down - 1) / width + down + 1));
+    last = std::max(last, std::min(layout.part_h(), (from + pack.floats + copy.rows_down - 1) / width + down + 1));
   }
   TakeApart task;
-  task.x = x;
-  task.x_plane = x_plane;
-  task.channels = channels;
+  task.x = planes;
+  task.x_plane = pack.x_plane;
+  task.channels = pack.channels;
   task.height = shape.in_h;
   task.width = shape.in_w;
   task.stride_h = shape.stride_h;
   task.stride_w = shape.stride_w;
-  task.part_h = plan.part_h();
+  task.part_h = layout.part_h();
   task.part_w = width;
   task.first_row = first;
   task.last_row = last;
-  task.wanted = plan.wanted_parts();
-  task.parts = parts;
+  task.wanted = layout.wanted_parts();
+  task.parts = pack.parts;
   kernels.take_apart(task);
 }
 
 }  // namespace
 
-void pack_tile(const KernelSet& kernels, const ConvPlan& plan, const float* x, int64_t x_plane,
-               const ConvPlan::Block& block, int64_t first, int64_t vectors, float* scratch) {
-  const ConvShape& shape = plan.shape();
-  const int64_t floats = vectors * plan.lanes(), width = plan.part_w(), part = plan.part_h() * width;
-  float* pack = scratch + plan.parts_floats();
-  if (!plan.is_shifted()) {
-    for (int64_t c = 0; c < block.channels; ++c) {
-      for (const ConvPlan::Copy& copy : plan.copies()) {
+void pack_tile(const KernelSet& kernels, const PackLayout& layout, const PackTask& task) {
+  const ConvShape& shape = layout.shape();
+  const int64_t width = layout.part_w(), part = layout.part_h() * width;
+  const float* planes = task.x + task.first_channel * task.x_plane;
+  if (!layout.is_shifted()) {
+    for (int64_t c = 0; c < task.channels; ++c) {
+      for (const PackLayout::Copy& copy : layout.copies()) {
         copy_rows(shape, copy,
-                  {x + (block.first_channel + c) * x_plane, first + copy.first, floats + copy.rows_down,
-                   pack + c * plan.channel_floats() + copy.start});
+                  {planes + c * task.x_plane, task.first + copy.first, task.floats + copy.rows_down,
+                   task.pack + c * layout.channel_floats() + copy.start});
       }
     }
     return;
   }
-  ShiftedPack task;
-  task.channels = block.channels;
-  task.pack = pack;
-  task.channel_floats = plan.channel_floats();
-  if (plan.parts() == 1) {
-    task.x = x + block.first_channel * x_plane;
-    task.x_plane = x_plane;
-    task.before = block.first_channel * x_plane;
-    task.after = (shape.in - 1 - block.first_channel) * x_plane + part;
+  ShiftedPack pack;
+  pack.channels = task.channels;
+  pack.pack = task.pack;
+  pack.channel_floats = layout.channel_floats();
+  if (layout.parts() == 1) {
+    pack.x = planes;
+    pack.x_plane = task.x_plane;
+    pack.before = task.first_channel * task.x_plane;
+    pack.after = (shape.in - 1 - task.first_channel) * task.x_plane + part;
   } else {
-    take_apart(kernels, plan, x + block.first_channel * x_plane, x_plane, block.channels, first, floats, scratch);
-    task.x = scratch;
-    task.x_plane = plan.parts() * part;
-    task.after = block.channels * task.x_plane;
+    take_apart(kernels, layout, planes, task);
+    pack.x = task.parts;
+    pack.x_plane = layout.parts() * part;
+    pack.after = task.channels * pack.x_plane;
   }
   std::array<ShiftedCopy, kCopiesAtOnce> copies;
-  task.copies = copies.data();
-  for (const ConvPlan::Copy& copy : plan.copies()) {
+  pack.copies = copies.data();
+  for (const PackLayout::Copy& copy : layout.copies()) {
     const int64_t right = floor_div(copy.column, shape.stride_w), down = floor_div(copy.row, shape.stride_h);
     const int64_t plane = floor_mod(copy.row, shape.stride_h) * shape.stride_w + floor_mod(copy.column, shape.stride_w);
-    const int64_t from = first + copy.first, end = from + floats + copy.rows_down;
-    const bool inside = right == 0 && from / width + down >= 0 && (end - 1) / width + down < plan.part_h();
-    copies[static_cast<size_t>(task.copy_count++)] = {plane * part + from + down * width + right, end - from,
-                                                      inside ? nullptr : plan.border_masks() + copy.mask + from,
+    const int64_t from = task.first + copy.first, end = from + round_up(task.floats + copy.rows_down, kernels.lanes);
+    const bool inside = right == 0 && from / width + down >= 0 && (end - 1) / width + down < layout.part_h();
+    copies[static_cast<size_t>(pack.copy_count++)] = {plane * part + from + down * width + right, end - from,
+                                                      inside ? nullptr : layout.border_masks() + copy.mask + from,
                                                       copy.start};
-    if (task.copy_count == static_cast<int64_t>(kCopiesAtOnce) || &copy == &plan.copies().back()) {
-      kernels.pack_shifted(task);
-      task.copy_count = 0;
+    if (pack.copy_count == static_cast<int64_t>(kCopiesAtOnce) || &copy == &layout.copies().back()) {
+      kernels.pack_shifted(pack);
+      pack.copy_count = 0;
     }
   }
 }

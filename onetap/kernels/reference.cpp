@@ -110,4 +110,44 @@ void subsample(const SubsampleShape& shape, const float* x, float* y) {
   }
 }
 
+void shift(const ShiftShape& shape, const uint16_t* codes, const float* x, float* y) {
+  for (int64_t c = 0; c < shape.channels; ++c) {
+    const int64_t down = (codes[c] / shape.kernel_w - shape.kernel_h / 2) * shape.dilation_h;
+    const int64_t right = (codes[c] % shape.kernel_w - shape.kernel_w / 2) * shape.dilation_w;
+    for (int64_t row = 0; row < shape.height; ++row) {
+      for (int64_t column = 0; column < shape.width; ++column) {
+        const int64_t iy = row + down, ix = column + right;
+        const bool inside = iy >= 0 && iy < shape.height && ix >= 0 && ix < shape.width;
+        *y++ = inside ? x[(c * shape.height + iy) * shape.width + ix] : 0.0f;
+      }
+    }
+  }
+}
+
+void active_shift(const ActiveShiftShape& shape, const float* shifts, const float* x, float* y) {
+  // In double, any float may be added to a row.
+  const auto pixel = [&](int64_t c, double row, double column) {
+    const bool inside = row >= 0 && row < static_cast<double>(shape.in_h) && column >= 0 &&
+                        column < static_cast<double>(shape.in_w);
+    if (!inside) return 0.0f;
+    return x[(c * shape.in_h + static_cast<int64_t>(row)) * shape.in_w + static_cast<int64_t>(column)];
+  };
+  for (int64_t c = 0; c < shape.channels; ++c) {
+    const float low_row = std::floor(shifts[2 * c]), low_column = std::floor(shifts[2 * c + 1]);
+    const float down = shifts[2 * c] - low_row, right = shifts[2 * c + 1] - low_column;
+    for (int64_t row = 0; row < shape.in_h; row += shape.stride_h) {
+      for (int64_t column = 0; column < shape.in_w; column += shape.stride_w) {
+        float sum = 0;
+        for (int k = 0; k < 4; ++k) {
+          const float weight = (k / 2 == 0 ? 1 - down : down) * (k % 2 == 0 ? 1 - right : right);
+          if (weight == 0) continue;
+          sum += weight * pixel(c, static_cast<double>(row) + static_cast<double>(low_row) + k / 2,
+                                static_cast<double>(column) + static_cast<double>(low_column) + k % 2);
+        }
+        *y++ = sum;
+      }
+    }
+  }
+}
+
 }  // namespace onetap::reference

@@ -208,6 +208,7 @@ torch::Tensor GraphModuleImpl::forward(const torch::Tensor& x) {
       for (const size_t done : step.last_uses) values[done].reset();
       values[i] = step.run(inputs);
     }
+    if (editor_) values[i] = editor_(graph_.nodes()[i], values[i]);
     if (observer_) observer_(graph_.nodes()[i], values[i]);
   }
   return values[output_];

@@ -57,6 +57,10 @@ class GraphModuleImpl : public torch::nn::Module {
   using Observer = std::function<void(const Node&, const torch::Tensor&)>;
   void set_observer(Observer observer) { observer_ = std::move(observer); }
 
+  // Puts what it returns in place of what a node gave, before anything reads that; the observer sees it so.
+  using Editor = std::function<torch::Tensor(const Node&, const torch::Tensor&)>;
+  void set_editor(Editor editor) { editor_ = std::move(editor); }
+
   const Graph& graph() const { return graph_; }
 
  private:
@@ -79,6 +83,7 @@ class GraphModuleImpl : public torch::nn::Module {
   std::vector<TrainedLayer> trained_layers_;
   TrainingNorm training_norm_;
   Observer observer_;
+  Editor editor_;
   const ForwardInputs* given_ = nullptr;  // of the forward pass under way
 };
 TORCH_MODULE(GraphModule);

@@ -190,6 +190,11 @@ std::string RecipeField::flag() const {
   return name;
 }
 
+std::string RecipeField::flag_with(const std::string& value) const {
+  if (!std::holds_alternative<bool Recipe::*>(member)) return flag() + "=" + value;
+  return value == "true" ? flag() : "--no-" + flag().substr(2);
+}
+
 bool RecipeField::is_text() const {
   if (method_key != nullptr) return method_key->is_word();
   return std::holds_alternative<std::string Recipe::*>(member) || !choices.empty();

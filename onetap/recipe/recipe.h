@@ -102,8 +102,10 @@ struct RecipeField {
   // Set where the table of methods brings the field: Recipe::method_keys holds its value, and `member` says nothing.
   const MethodKey* method_key = nullptr;
 
-  bool is_text() const;            // words and other texts, which TOML quotes
-  std::string flag() const;        // "--batch-size"
+  bool is_text() const;      // words and other texts, which TOML quotes
+  std::string flag() const;  // "--batch-size"
+  // The flag that sets the field to a value: "--t1=0.02", "--no-flip".
+  std::string flag_with(const std::string& value) const;
   const char* value_name() const;  // "N", "X", "TEXT" or "" for a switch
 };
 

@@ -35,6 +35,7 @@ struct HeatmapOptions {
   std::string title;
   std::string what = "kept taps";  // what the shares are of: this or "mean attention"
   bool dark = false;
+  double covers = 0;  // the colour scale goes to this share at least: pictures of one scale can be compared
 };
 
 // Pictures about 1000 pixels wide at most, all maps on one colour scale. kUsage without layers, or if a layer's shares

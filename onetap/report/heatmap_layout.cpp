@@ -90,7 +90,7 @@ bool HeatmapLayout::Map::has_labels() const {
 HeatmapLayout::HeatmapLayout(const std::vector<PositionShares>& layers, const HeatmapOptions& options)
     : options_(options), theme_(options.dark ? Theme::dark() : Theme::light()) {
   if (layers.empty()) fail_usage("[heatmap] expected at least one layer, got none");
-  double largest = 0, single = 0;
+  double largest = options.covers, single = 0;
   for (const PositionShares& layer : layers) {
     check_shares(layer);
     // A kernel of one position has no choice; its 100 % would leave the other maps pale.

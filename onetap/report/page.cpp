@@ -1,13 +1,11 @@
 #include "onetap/report/page.h"
 
 #include "onetap/base/fail.h"
-#include "onetap/base/file.h"
-#include "onetap/base/text.h"
+#include "onetap/journal/good_lines.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/report/page_data.h"
 #include "onetap/report/page_files.h"
 
-#include <system_error>
 #include <utility>
 
 namespace onetap {
@@ -41,28 +39,6 @@ auto read_or_note(Read&& read, std::vector<std::string>& notices) -> std::option
     notices.emplace_back(problem.what());
     return std::nullopt;
   }
-}
-
-// The lines that can be read, with one notice about those that cannot. A file that is not there has none.
-template <typename Line>
-std::vector<Line> read_good_lines(const std::filesystem::path& path, std::vector<std::string>& notices) {
-  std::vector<Line> lines;
-  std::error_code error;
-  if (!std::filesystem::exists(path, error) && !error) return lines;
-  const auto text = read_or_note([&] { return read_file(path, uint64_t{1} << 30); }, notices);
-  std::vector<std::string> problems;
-  size_t more = 0;
-  for_each_whole_line(text.value_or(""), [&](std::string_view line, size_t number) {
-    const std::string label = path.string() + ":" + std::to_string(number);
-    if (auto good = read_or_note([&] { return Line::parse(line, label); }, problems)) lines.push_back(*std::move(good));
-    if (problems.size() > 1) {  // the first one says what is wrong; a file may hold millions
-      problems.pop_back();
-      ++more;
-    }
-  });
-  if (more > 0) problems.front() += fmt::format("; {} more lines are left out", more);
-  if (!problems.empty()) notices.push_back(std::move(problems.front()));
-  return lines;
 }
 
 }  // namespace

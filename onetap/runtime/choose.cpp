@@ -22,6 +22,9 @@ constexpr int64_t kPackBytes = 128 << 10;
 constexpr int64_t kTilesInPack = 2;
 constexpr int64_t kMaxChannels = 96;
 
+// Kernel slices of a group up to which a convolution runs plane by plane.
+constexpr int64_t kFewSlices = 2;
+
 int64_t even_share(int64_t count, int64_t most) {
   const int64_t pieces = (count + most - 1) / most;
   return (count + pieces - 1) / pieces;
@@ -36,6 +39,10 @@ int64_t channels_that_fit(const ConvShape& shape, int64_t tile_floats) {
 }
 
 }  // namespace
+
+bool runs_by_planes(const ConvShape& shape) {
+  return shape.groups > 1 && shape.in_per_group() * shape.out_per_group() <= kFewSlices;
+}
 
 ConvBlocking choose_blocking(const ConvShape& shape, const KernelSet& kernels) {
   const int64_t sharing =

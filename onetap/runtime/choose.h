@@ -6,6 +6,10 @@
 
 namespace onetap {
 
+// Whether single planes are better than blocks of channels: where few inputs make few outputs there is next to nothing
+// that they could share.
+bool runs_by_planes(const ConvShape& shape);
+
 // By rule, from what was measured on one machine (docs/cpu-speed.md).
 ConvBlocking choose_blocking(const ConvShape& shape, const KernelSet& kernels);
 

@@ -51,7 +51,8 @@ void Model::build_layers(const TapNet& net, const ModelOptions& options) {
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
     if (layer.kind->prepare != nullptr) layer.kind->prepare(source(i), layer);
-    const int64_t scratch = layer.conv != nullptr ? layer.conv->scratch_floats() * kFloat : 0;
+    int64_t scratch = layer.conv != nullptr ? layer.conv->scratch_floats() * kFloat : 0;
+    if (layer.planes != nullptr) scratch = layer.planes->scratch_floats() * kFloat;
     if (scratch <= scratch_bytes_) continue;
     scratch_bytes_ = scratch;
     most_scratch_ = plan_.steps[i].node;
@@ -89,6 +90,8 @@ std::shared_ptr<const Model> Model::open(const std::filesystem::path& path, cons
 int64_t Model::step_macs(size_t step) const {
   const Layer& layer = layers_[step];
   if (layer.conv != nullptr) return layer.conv->macs();
+  // What a shift does is to copy.
+  if (layer.planes != nullptr) return plan_.steps[step].node->op == Op::kShift ? 0 : layer.planes->macs();
   return plan_.steps[step].node->op == Op::kLinear ? static_cast<int64_t>(layer.weight.size()) : 0;
 }
 
@@ -101,8 +104,9 @@ int64_t Model::macs() const {
 int64_t Model::dense_macs() const {
   int64_t total = 0;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    const ConvPlan* conv = layers_[i].conv.get();
-    total += conv != nullptr ? dense_conv_macs(conv->shape()) : step_macs(i);
+    const Node& node = *plan_.steps[i].node;
+    const bool is_conv = node.op == Op::kConv || node.op == Op::kTapConv;
+    total += is_conv ? dense_conv_macs(conv_shape(graph_, node)) : step_macs(i);
   }
   return total;
 }
@@ -112,6 +116,7 @@ int64_t Model::weight_bytes() const {
   for (const Layer& layer : layers_) {
     total += static_cast<int64_t>(layer.weight.size() + layer.bias.size()) * kFloat;
     if (layer.conv != nullptr) total += layer.conv->weight_bytes();
+    if (layer.planes != nullptr) total += layer.planes->weight_bytes();
   }
   return total;
 }

@@ -3,6 +3,7 @@
 
 #include "onetap/kernels/conv_plan.h"
 #include "onetap/kernels/kernel_set.h"
+#include "onetap/kernels/plane_plan.h"
 #include "onetap/plan/execution_plan.h"
 #include "onetap/runtime/memory.h"
 #include "onetap/tap/tap_net.h"
@@ -56,6 +57,7 @@ class Model {
   struct Layer {
     const StepKind* kind = nullptr;  // what runs it
     std::unique_ptr<ConvPlan> conv;
+    std::unique_ptr<PlanePlan> planes;  // a shift, or a convolution that runs so (runs_by_planes)
     std::vector<float> weight, bias;  // linear, affine
     PoolShape pool;
   };

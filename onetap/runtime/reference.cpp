@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/graph/op.h"
+#include "onetap/graph/shift.h"
 #include "onetap/graph/uses.h"
 #include "onetap/kernels/reference.h"
 #include "onetap/runtime/layer.h"
@@ -60,6 +61,19 @@ void compute_subsample(const NodeRun& run) {
                        run.y.data());
 }
 
+void compute_shift(const NodeRun& run) {
+  const Node& node = run.node;
+  const Shape& in = run.in_shape();
+  reference::shift({in[0], in[1], in[2], node.kernel.h, node.kernel.w, node.dilation.h, node.dilation.w},
+                   shift_codes(node, in[0]).data(), run.x().data(), run.y.data());
+}
+
+void compute_active_shift(const NodeRun& run) {
+  const Shape& in = run.in_shape();
+  reference::active_shift({in[0], in[1], in[2], run.node.stride.h, run.node.stride.w},
+                          run.floats(run.tensors().weight), run.x().data(), run.y.data());
+}
+
 void compute_flatten(const NodeRun& run) {
   run.y = run.x();
 }
@@ -89,12 +103,14 @@ NodeFunction find_function(Op op) {
       {Op::kSubsample, compute_subsample}, {Op::kFlatten, compute_flatten},
       {Op::kRelu, compute_relu},           {Op::kAdd, compute_add},
       {Op::kConcat, compute_concat},       {Op::kGlobalAvgPool, compute_global_mean},
+      {Op::kShift, compute_shift},         {Op::kActiveShift, compute_active_shift},
   };
   const auto found = table.find(op);
   return found == table.end() ? nullptr : found->second;
 }
 
-void check_memory(const Graph& graph, const Uses& uses, int64_t limit) {
+void check_memory(const Graph& graph, int64_t limit) {
+  const Uses uses(graph);
   int64_t live = 0, most = 0;
   const Node* peak = &graph.input();
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
@@ -118,15 +134,18 @@ bool is_in_reference(Op op) {
   return find_function(op) != nullptr;
 }
 
-std::vector<float> run_reference(const TapNet& net, const float* image, int64_t memory_limit) {
-  const std::vector<Node>& nodes = net.graph.nodes();
-  for (const Node& node : nodes) {
+void check_reference(const TapNet& net, int64_t memory_limit) {
+  for (const Node& node : net.graph.nodes()) {
     if (node.op == Op::kInput || is_in_reference(node.op)) continue;
     fail("[runtime] expected an op that the reference has, got {} ('{}')", op_info(node.op).name, node.name);
   }
-  const Uses uses(net.graph);
-  check_memory(net.graph, uses, memory_limit);
+  check_memory(net.graph, memory_limit);
+}
 
+std::vector<float> run_reference(const TapNet& net, const float* image, int64_t memory_limit) {
+  check_reference(net, memory_limit);
+  const std::vector<Node>& nodes = net.graph.nodes();
+  const Uses uses(net.graph);
   std::unordered_map<std::string, Values> values;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = nodes[i];

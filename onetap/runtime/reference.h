@@ -7,9 +7,12 @@
 
 namespace onetap {
 
+// kFailure if an op has no function here; kUsage if the values of an image would take more than `memory_limit` bytes
+// (0: those of ONETAP_MEMORY, or 1 GiB).
+void check_reference(const TapNet& net, int64_t memory_limit = 0);
+
 // `image` holds planes of floats as the graph's input node has them; returns the values of the output node.
-// kFailure, before anything is computed, if an op has no function here; kUsage if the values would take more than
-// `memory_limit` bytes (0: those of ONETAP_MEMORY, or 1 GiB). Several threads may call it at once.
+// Calls check_reference() before anything is computed. Several threads may call it at once.
 std::vector<float> run_reference(const TapNet& net, const float* image, int64_t memory_limit = 0);
 
 // Whether there is a function for the op.

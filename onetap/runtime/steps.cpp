@@ -3,8 +3,10 @@
 #include "onetap/base/fail.h"
 #include "onetap/graph/op.h"
 #include "onetap/kernels/conv.h"
+#include "onetap/kernels/planes.h"
 #include "onetap/runtime/choose.h"
 #include "onetap/runtime/layer.h"
+#include "onetap/tap/moves.h"
 
 #include <algorithm>
 
@@ -13,6 +15,7 @@ namespace {
 
 int64_t conv_bytes(const LayerSource& source) {
   const ConvShape shape = conv_shape(source.net.graph, source.node);
+  if (runs_by_planes(shape)) return plane_plan_bytes(shape, source.options.dense, source.kernels);
   ConvBlocking blocking = choose_blocking(shape, source.kernels);
   // Tuning may choose either form, and every position takes the most.
   blocking.dense = blocking.dense || source.options.dense || source.options.tune;
@@ -22,6 +25,10 @@ int64_t conv_bytes(const LayerSource& source) {
 void prepare_conv(const LayerSource& source, Model::Layer& layer) {
   const ConvShape shape = conv_shape(source.net.graph, source.node);
   const ConvWeights weights = conv_weights(source.net, source.node);
+  if (runs_by_planes(shape)) {
+    layer.planes = std::make_unique<PlanePlan>(shape, weights, source.options.dense, source.kernels);
+    return;
+  }
   ConvBlocking blocking = source.options.tune ? source.tuned.find_or_tune(shape, weights, source.kernels)
                                               : choose_blocking(shape, source.kernels);
   if (source.options.dense && !blocking.dense) {
@@ -30,6 +37,22 @@ void prepare_conv(const LayerSource& source, Model::Layer& layer) {
     blocking = choose_blocking(full, source.kernels);
   }
   layer.conv = std::make_unique<ConvPlan>(shape, weights, blocking, source.kernels);
+}
+
+PlaneShape moved_shape(const LayerSource& source) {
+  const Node& node = source.node;
+  const Shape& in = source.net.graph.source(node).shape;
+  return {in[0], in[1], in[2], in[0], node.shape[1], node.shape[2], node.stride.h, node.stride.w, in[0]};
+}
+
+int64_t moved_bytes(const LayerSource& source) {
+  const PlaneShape shape = moved_shape(source);
+  return plane_plan_bytes(shape, shape.out * (source.node.op == Op::kShift ? 1 : 4), source.kernels);
+}
+
+void prepare_moved(const LayerSource& source, Model::Layer& layer) {
+  layer.planes = std::make_unique<PlanePlan>(moved_shape(source), moved_taps(source.net, source.node), nullptr,
+                                             source.kernels);
 }
 
 int64_t weight_bytes(const LayerSource& source) {
@@ -47,10 +70,8 @@ void prepare_pool(const LayerSource& source, Model::Layer& layer) {
   layer.pool = pool_shape(source.net.graph, source.node);
 }
 
-void run_conv_f32(const StepContext& context) {
+ConvIo planes_of(const StepContext& context) {
   const PlannedStep& step = context.step();
-  const ConvPlan& plan = *context.layer().conv;
-  const KernelSet& kernels = context.model.kernels();
   const auto x = context.input<float>(step.inputs[0]);
   const auto y = context.output<float>();
   ConvIo io;
@@ -64,6 +85,30 @@ void run_conv_f32(const StepContext& context) {
     io.residual_plane = residual.value->plane_stride;
   }
   io.relu = step.relu;
+  return io;
+}
+
+// More parts than threads: one that comes late leaves its own to the others.
+void run_planes_f32(const StepContext& context) {
+  const PlanePlan& plan = *context.layer().planes;
+  const KernelSet& kernels = context.model.kernels();
+  const ConvIo io = planes_of(context);
+  const int64_t threads = context.split ? context.pool.size() : 1;
+  if (threads == 1) {
+    run_planes(kernels, plan, io, context.scratch_of<float>(context.worker));
+    return;
+  }
+  const int64_t parts = std::min(plan.shape().groups, threads * 3);
+  context.pool.run(parts, [&](int64_t part, int64_t member) {
+    run_planes(kernels, plan, io, context.scratch_of<float>(member), part, parts);
+  });
+}
+
+void run_conv_f32(const StepContext& context) {
+  if (context.layer().planes != nullptr) return run_planes_f32(context);
+  const ConvPlan& plan = *context.layer().conv;
+  const KernelSet& kernels = context.model.kernels();
+  const ConvIo io = planes_of(context);
   const ConvCut cut = context.split ? cut_conv(plan, context.pool.size()) : ConvCut();
   if (cut.parts == 1) {
     run_conv(kernels, plan, io, context.scratch_of<float>(context.worker));
@@ -181,6 +226,8 @@ const std::vector<StepKind>& step_table() {
   static const std::vector<StepKind> table = {
       {Op::kConv, kF32, conv_bytes, prepare_conv, run_conv_f32},
       {Op::kTapConv, kF32, conv_bytes, prepare_conv, run_conv_f32},
+      {Op::kShift, kF32, moved_bytes, prepare_moved, run_planes_f32},
+      {Op::kActiveShift, kF32, moved_bytes, prepare_moved, run_planes_f32},
       {Op::kLinear, kF32, weight_bytes, prepare_weights, run_linear_f32},
       {Op::kAffine, kF32, weight_bytes, prepare_weights, run_affine_f32},
       {Op::kRelu, kF32, nullptr, nullptr, run_relu_f32},

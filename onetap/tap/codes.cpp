@@ -41,7 +41,7 @@ std::vector<uint16_t> unpack_codes(std::string_view packed, size_t count, int bi
     for (size_t b = 0; b < width; ++b) codes[i] = static_cast<uint16_t>(codes[i] | (bit(i * width + b) << b));
   }
   for (size_t at = count * width; at < packed.size() * 8; ++at) {
-    if (bit(at) != 0) fail_data("[tap] expected zero bits after the last position ({})", label);
+    if (bit(at) != 0) fail_data("[tap] expected zero bits after the last code ({})", label);
   }
   return codes;
 }

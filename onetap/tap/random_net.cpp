@@ -2,6 +2,7 @@
 
 #include "onetap/base/random.h"
 #include "onetap/graph/tap_layout.h"
+#include "onetap/tap/binary.h"
 #include "onetap/tap/codes.h"
 
 #include <cmath>
@@ -14,6 +15,13 @@ Tensor random_floats(const Shape& shape, float limit, Random& random) {
   auto* values = tensor.data<float>();
   for (size_t i = 0; i < tensor.count(); ++i) values[i] = random.uniform(-limit, limit);
   return tensor;
+}
+
+// One magnitude for the weights of an output, and their own signs.
+void make_binary(Tensor& weight) {
+  auto* values = weight.data<float>();
+  const size_t of_output = weight.count() / static_cast<size_t>(weight.shape()[0]);
+  for (size_t i = 0; i < weight.count(); ++i) values[i] = std::copysign(values[i / of_output * of_output], values[i]);
 }
 
 }  // namespace
@@ -30,6 +38,7 @@ TapNet random_tap_net(const Graph& frozen, uint64_t seed) {
     const int64_t inputs = node.out > 0 ? element_count(shapes.weight) / node.out : 1;
     tensors.weight =
         random_floats(shapes.weight, static_cast<float>(std::sqrt(6.0 / static_cast<double>(inputs))), random);
+    if (is_binary(node)) make_binary(tensors.weight);
     tensors.bias = random_floats(shapes.bias, 0.5f, random);
     if (!shapes.positions.empty()) tensors.positions = random_codes(tap_layout(frozen, node), random);
   }

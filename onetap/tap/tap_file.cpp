@@ -8,6 +8,7 @@
 #include "onetap/base/text.h"
 #include "onetap/graph/json.h"
 #include "onetap/graph/tap_layout.h"
+#include "onetap/tap/binary.h"
 #include "onetap/tap/codes.h"
 
 #include <fmt/ranges.h>
@@ -21,7 +22,7 @@ namespace onetap {
 namespace {
 
 constexpr const char* kFormat = "onetap-tap";
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;  // the newest; files say the oldest that has all of theirs
 constexpr const char* kFactPrefix = "about.";  // metadata keys that are facts
 
 // Types that the tensors of a node have in the file.
@@ -34,13 +35,26 @@ DType stored_type(WeightType type) {
   return type == WeightType::kF16 ? DType::kF16 : DType::kF32;
 }
 
-// Tensors lie in the file as in memory, but for the weights of a network of 16-bit floats.
-LayerTypes stored_types(const TapNet& net, const LayerTensors& tensors) {
-  const DType weight = tensors.weight.dtype();
-  return {weight == DType::kF32 ? stored_type(net.weight_type) : weight, tensors.bias.dtype()};
+DType stored_type(const Node& node, WeightType type) {
+  return follows_weight_type(node) ? stored_type(type) : DType::kF32;
 }
 
-enum class Part { kWeight, kBias, kPositions };
+// Tensors lie in the file as in memory, but for binary weights and the weights of a network of 16-bit floats.
+LayerTypes stored_types(const TapNet& net, const Node& node, const LayerTensors& tensors) {
+  const DType weight = tensors.weight.dtype();
+  return {weight == DType::kF32 ? stored_type(node, net.weight_type) : weight, tensors.bias.dtype()};
+}
+
+// Version 2 added shifts, binary weights and tap convolutions of one position.
+int64_t version_of(const Graph& graph) {
+  for (const Node& node : graph.nodes()) {
+    const bool is_shift = node.op == Op::kShift || node.op == Op::kActiveShift;
+    if (is_shift || is_binary(node) || (node.op == Op::kTapConv && node.kernel.area() == 1)) return 2;
+  }
+  return 1;
+}
+
+enum class Part { kWeight, kSigns, kScale, kBias, kPositions };
 
 // One tensor of a node as the file holds it, without data.
 struct Stored {
@@ -51,7 +65,11 @@ struct Stored {
 std::vector<Stored> stored_tensors(const Graph& graph, const Node& node, const LayerTypes& types) {
   const LayerShapes shapes = layer_shapes(graph, node);
   std::vector<Stored> list;
-  if (!shapes.weight.empty()) {
+  if (is_binary(node)) {
+    const auto bytes = static_cast<int64_t>(packed_bytes(static_cast<uint64_t>(element_count(shapes.weight)), 1));
+    list.push_back({Part::kSigns, {node.name + ".signs", DType::kU8, {bytes}, nullptr}});
+    list.push_back({Part::kScale, {node.name + ".scale", types.weight, {node.out}, nullptr}});
+  } else if (!shapes.weight.empty()) {
     list.push_back({Part::kWeight, {node.name + ".weight", types.weight, shapes.weight, nullptr}});
   }
   if (!shapes.bias.empty()) list.push_back({Part::kBias, {node.name + ".bias", types.bias, shapes.bias, nullptr}});
@@ -66,7 +84,7 @@ std::vector<Stored> stored_tensors(const Graph& graph, const Node& node, const L
 Metadata metadata_of(const TapNet& net) {
   Metadata metadata = tap_metadata(net);
   metadata["format"] = kFormat;
-  metadata["version"] = std::to_string(kVersion);
+  metadata["version"] = std::to_string(version_of(net.graph));
   metadata["graph"] = graph_json(net.graph);
   return metadata;
 }
@@ -79,6 +97,10 @@ std::string to_halves(const Tensor& tensor) {
     std::memcpy(&bytes[2 * i], &half, 2);
   }
   return bytes;
+}
+
+std::string to_bytes(const Tensor& tensor) {
+  return {reinterpret_cast<const char*>(tensor.raw()), tensor.bytes()};
 }
 
 Tensor to_tensor(const TensorView& view) {
@@ -135,8 +157,9 @@ class Reader {
       fail_data("[tap] expected a frozen network (format {}), got another kind of safetensors file ({})", kFormat,
                 label_);
     }
-    if (parse_int(text("version")) != kVersion) {
-      fail_data("[tap] expected version {}, got '{}': written by another onetap ({})", kVersion, text("version"),
+    const auto version = parse_int(text("version"));
+    if (!version || *version < 1 || *version > kVersion) {
+      fail_data("[tap] expected version 1 to {}, got '{}': written by another onetap ({})", kVersion, text("version"),
                 label_);
     }
   }
@@ -177,10 +200,12 @@ class Reader {
   }
 
   // What to expect of a node's tensors: what is there, but all float weights of a file have one type, which the first
-  // decides, and no bias is of 16 bits.
+  // decides, and no bias is of 16 bits. Scales are floats, and the places of an active shift are F32.
   LayerTypes types_of(const Node& node) {
-    LayerTypes types{type_of(node.name + ".weight"), type_of(node.name + ".bias")};
-    if (types.weight == DType::kF32 || types.weight == DType::kF16) {
+    LayerTypes types{type_of(node.name + (is_binary(node) ? ".scale" : ".weight")), type_of(node.name + ".bias")};
+    if (!follows_weight_type(node)) {
+      types.weight = DType::kF32;
+    } else if (types.weight == DType::kF32 || types.weight == DType::kF16 || is_binary(node)) {
       if (!weight_type_) weight_type_ = types.weight == DType::kF16 ? WeightType::kF16 : WeightType::kF32;
       types.weight = stored_type(*weight_type_);
     }
@@ -193,11 +218,19 @@ class Reader {
     if (layer_shapes(net.graph, node).weight.empty()) return 0;
     const std::vector<Stored> list = stored_tensors(net.graph, node, types_of(node));
     LayerTensors tensors;
+    std::string_view signs;
     for (const auto& [part, view] : list) {
       const TensorView& found = find(view);
       switch (part) {
         case Part::kWeight:
           tensors.weight = to_tensor(found);
+          break;
+        case Part::kSigns:
+          signs = {static_cast<const char*>(found.data), found.bytes()};
+          break;
+        case Part::kScale:
+          tensors.weight =
+              unpack_binary(signs, to_tensor(found), layer_shapes(net.graph, node).weight, node.name);
           break;
         case Part::kBias:
           tensors.bias = to_tensor(found);
@@ -234,6 +267,12 @@ std::string tap_bytes(const TapNet& net) {
   std::deque<std::string> held;  // converted data lives until the file is made
   const auto data_of = [&](const Node& node, const LayerTensors& tensors, const Stored& stored) -> const void* {
     switch (stored.part) {
+      case Part::kSigns:
+        return held.emplace_back(pack_binary(tensors.weight).signs).data();
+      case Part::kScale: {
+        const Tensor scales = Tensor::of<float>(pack_binary(tensors.weight).scales, stored.view.shape);
+        return held.emplace_back(stored.view.dtype == DType::kF16 ? to_halves(scales) : to_bytes(scales)).data();
+      }
       case Part::kWeight:
         if (stored.view.dtype == tensors.weight.dtype()) return tensors.weight.raw();
         return held.emplace_back(to_halves(tensors.weight)).data();
@@ -248,7 +287,7 @@ std::string tap_bytes(const TapNet& net) {
   for (const Node& node : net.graph.nodes()) {
     const auto found = net.layers.find(node.name);
     if (found == net.layers.end()) continue;
-    for (Stored& stored : stored_tensors(net.graph, node, stored_types(net, found->second))) {
+    for (Stored& stored : stored_tensors(net.graph, node, stored_types(net, node, found->second))) {
       stored.view.data = data_of(node, found->second, stored);
       views.push_back(std::move(stored.view));
     }
@@ -259,7 +298,7 @@ std::string tap_bytes(const TapNet& net) {
 uint64_t tap_length(const Graph& frozen, WeightType type) {
   std::vector<TensorView> views;
   for (const Node& node : frozen.nodes()) {
-    for (Stored& stored : stored_tensors(frozen, node, {stored_type(type), DType::kF32})) {
+    for (Stored& stored : stored_tensors(frozen, node, {stored_type(node, type), DType::kF32})) {
       views.push_back(std::move(stored.view));
     }
   }

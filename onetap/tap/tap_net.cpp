@@ -1,7 +1,9 @@
 #include "onetap/tap/tap_net.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/graph/op.h"
 #include "onetap/graph/tap_layout.h"
+#include "onetap/tap/binary.h"
 #include "onetap/tap/codes.h"
 
 #include <fmt/ranges.h>
@@ -33,7 +35,19 @@ void check_pixels(const PixelScale& pixels) {
   }
 }
 
+// A conv or linear layer has every weight, or one bit of each.
+void check_method(const Node& node) {
+  const bool has_weights = node.op == Op::kConv || node.op == Op::kLinear;
+  if (!has_weights || node.method.is_dense() || is_binary(node)) return;
+  fail_data("[tap] expected inference ops alone, got a trainable {} {} '{}'", node.method.name(),
+            op_info(node.op).name, node.name);
+}
+
 }  // namespace
+
+bool follows_weight_type(const Node& node) {
+  return node.op != Op::kActiveShift;
+}
 
 const char* weight_type_name(WeightType type) {
   return type == WeightType::kF16 ? "f16" : "f32";
@@ -57,6 +71,9 @@ LayerShapes layer_shapes(const Graph& graph, const Node& node) {
     case Op::kAffine:
       shapes.weight = shapes.bias = {node.shape[0]};
       break;
+    case Op::kActiveShift:
+      shapes.weight = {node.shape[0], 2};
+      break;
     default:
       break;
   }
@@ -70,9 +87,7 @@ void check_tap_net(const TapNet& net) {
   size_t with_tensors = 0;
   for (const Node& node : net.graph.nodes()) {
     if (node.op == Op::kBatchNorm) fail_data("[tap] expected inference ops alone, got bn '{}'", node.name);
-    if (node.op == Op::kConv && !node.method.is_dense()) {
-      fail_data("[tap] expected inference ops alone, got a trainable {} conv '{}'", node.method.name(), node.name);
-    }
+    check_method(node);
     const LayerShapes shapes = layer_shapes(net.graph, node);
     if (shapes.weight.empty()) continue;
     ++with_tensors;
@@ -80,6 +95,7 @@ void check_tap_net(const TapNet& net) {
     if (found == net.layers.end()) fail_data("[tap] expected tensors for '{}', got none", node.name);
     check_tensor(node, "weight", found->second.weight, shapes.weight);
     check_tensor(node, "bias", found->second.bias, shapes.bias);
+    if (is_binary(node)) check_binary(found->second.weight, node.name);
     if (node.op == Op::kTapConv) {
       check_codes(tap_layout(net.graph, node), found->second.positions, node.name);
     } else if (!found->second.positions.empty()) {

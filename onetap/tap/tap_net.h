@@ -17,12 +17,15 @@ namespace onetap {
 // F16, and whoever reads a weight wants a float.
 enum class WeightType { kF32, kF16 };
 
+// Whether a node's weights are of that type: the places of an active shift are F32 in every file.
+bool follows_weight_type(const Node& node);
+
 const char* weight_type_name(WeightType type);
 
 // The tensors of one node, row-major, of any type.
 struct LayerTensors {
   // conv [out, in / groups, kernel rows, kernel columns]; tap conv [out, in / groups, taps]; linear [out, in];
-  // affine [channels].
+  // affine [channels]; active shift [channels, 2]: rows and columns.
   Tensor weight;
   // [out] where the node has a bias, else empty; affine: the shift.
   Tensor bias;
@@ -58,7 +61,7 @@ struct LayerShapes {
 LayerShapes layer_shapes(const Graph& graph, const Node& node);
 
 // kData unless the graph is one of inference ops, every tensor has its shape, floats are finite, positions in range,
-// and pixels are scaled by finite numbers.
+// binary weights of one magnitude per output, and pixels are scaled by finite numbers.
 void check_tap_net(const TapNet& net);
 
 // The values of a node's weight or bias, null if it is empty: for code that computes in F32. kData with the node's name

@@ -120,11 +120,11 @@ void point_link(const fs::path& link, const std::string& target) {
   fs::rename(aside, link, ignored);
 }
 
-}  // namespace
-
-std::string passing_over(const DamagedCheckpoint& problem) {
-  return fmt::format("passing over a damaged checkpoint: {}", problem.what());
+void note_damage(const CheckpointNotice& notice, const DamagedCheckpoint& problem) {
+  if (notice) notice(fmt::format("passing over a damaged checkpoint: {}", problem.what()));
 }
+
+}  // namespace
 
 std::vector<Checkpoint> CheckpointFolder::list(const CheckpointNotice& notice) const {
   std::vector<Checkpoint> found;
@@ -134,7 +134,7 @@ std::vector<Checkpoint> CheckpointFolder::list(const CheckpointNotice& notice) c
     try {
       found.push_back(damage_as_such([&] { return look_at(entry.path()); }));
     } catch (const DamagedCheckpoint& problem) {
-      if (notice) notice(passing_over(problem));
+      note_damage(notice, problem);
     }
   }
   std::sort(found.begin(), found.end(), [](const Checkpoint& a, const Checkpoint& b) {
@@ -175,6 +175,26 @@ Checkpoint CheckpointFolder::find(const std::string& which, const CheckpointNoti
   fail_data("[checkpoint] there is no checkpoint of step {} in {}", step, directory_.string());
 }
 
+FoundCheckpoint CheckpointFolder::load_newest(const std::function<void(const Checkpoint&)>& load,
+                                              const CheckpointNotice& notice) const {
+  FoundCheckpoint found;
+  const auto hear = [&](const std::string& text) {
+    found.passed_over = true;
+    if (notice) notice(text);
+  };
+  for (const Checkpoint& checkpoint : list(hear)) {
+    try {
+      load(checkpoint);
+    } catch (const DamagedCheckpoint& problem) {
+      note_damage(hear, problem);
+      continue;
+    }
+    found.checkpoint = checkpoint;
+    break;
+  }
+  return found;
+}
+
 Checkpoint CheckpointFolder::open(const std::string& which, nn::GraphModule& module,
                                   const CheckpointNotice& notice) const {
   if (which != "last") {
@@ -182,22 +202,10 @@ Checkpoint CheckpointFolder::open(const std::string& which, nn::GraphModule& mod
     load(asked, module);
     return asked;
   }
-  bool passed_over = false;
-  const auto hear = [&](const std::string& text) {
-    passed_over = true;
-    if (notice) notice(text);
-  };
-  for (const Checkpoint& checkpoint : list(hear)) {
-    try {
-      load(checkpoint, module);
-    } catch (const DamagedCheckpoint& problem) {
-      hear(passing_over(problem));
-      continue;
-    }
-    if (passed_over && notice) notice(fmt::format("using {}", checkpoint.path.string()));
-    return checkpoint;
-  }
-  fail_data("[checkpoint] there is no complete checkpoint in {}", directory_.string());
+  const FoundCheckpoint found = load_newest([&](const Checkpoint& checkpoint) { load(checkpoint, module); }, notice);
+  if (!found.checkpoint) fail_data("[checkpoint] there is no complete checkpoint in {}", directory_.string());
+  if (found.passed_over && notice) notice(fmt::format("using {}", found.checkpoint->path.string()));
+  return *found.checkpoint;
 }
 
 fs::path CheckpointFolder::write(const RunState& state, const nn::GraphModule& module, const Sgd& sgd,

@@ -32,7 +32,6 @@ struct Checkpoint {
   RunState state;
 };
 
-// What a notice says of a checkpoint that cannot be used.
 // A checkpoint whose files are not what was written, or whose values are not finite: the one before it may be good. Any
 // other error (a file that cannot be read, tensors of another network) says nothing against it.
 class DamagedCheckpoint : public Error {
@@ -40,7 +39,11 @@ class DamagedCheckpoint : public Error {
   explicit DamagedCheckpoint(const std::string& message) : Error(ErrorKind::kData, message) {}
 };
 
-std::string passing_over(const DamagedCheckpoint& problem);
+// What a search among checkpoints came to.
+struct FoundCheckpoint {
+  std::optional<Checkpoint> checkpoint;  // none: there is none, or all are damaged
+  bool passed_over = false;              // damaged ones, newer than it
+};
 
 class CheckpointFolder {
  public:
@@ -54,6 +57,10 @@ class CheckpointFolder {
 
   // The one that "last", "best" or a step number names; kData if there is none.
   Checkpoint find(const std::string& which, const CheckpointNotice& notice = {}) const;
+
+  // Calls `load` with the newest checkpoint, and with the one before for as long as that throws DamagedCheckpoint.
+  // `notice` hears of each that is passed over.
+  FoundCheckpoint load_newest(const std::function<void(const Checkpoint&)>& load, const CheckpointNotice& notice) const;
 
   // Finds it and reads the network's tensors. Where the last one is damaged, the newest good one before it is taken,
   // and `notice` hears both; kData if there is none, or if one that was asked for by name is damaged.

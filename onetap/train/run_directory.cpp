@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/graph/text.h"
+#include "onetap/journal/run_sums.h"
 
 #include <cerrno>
 #include <cstring>
@@ -18,7 +19,7 @@ bool is_leftover(const std::string& name) {
   const auto ends_with = [&](std::string_view end) {
     return name.size() >= end.size() && std::string_view(name).substr(name.size() - end.size()) == end;
   };
-  return name == ".lock" || name == "network.txt" || ends_with(".tmp");
+  return name == ".lock" || name == "network.txt" || name == "SHA256SUMS" || ends_with(".tmp");
 }
 
 void remove_temporaries(const fs::path& root) {
@@ -71,9 +72,14 @@ RunDirectory RunDirectory::create(const fs::path& root, const Recipe& resolved, 
   check_free(root);  // once more under the lock: another process may have come and gone in between
   try {
     remove_temporaries(root);
-    write_file_atomic(run.files_.network(), network_text(graph));
+    const std::string network = network_text(graph);
+    const std::string config = recipe_text(resolved) + provenance_text(provenance);
+    const RunFiles& files = run.files_;
+    write_file_atomic(files.network(), network);
+    write_file_atomic(files.sums(), sums_text({{files.config().filename().string(), config},
+                                               {files.network().filename().string(), network}}));
     // Last: with config.toml in place the directory is a run.
-    write_file_atomic(run.files_.config(), recipe_text(resolved) + provenance_text(provenance));
+    write_file_atomic(files.config(), config);
   } catch (...) {
     if (is_new) fs::remove_all(root, error);
     throw;

@@ -94,15 +94,16 @@ class Trainer {
                           " (a new run with a lower --lr or a longer --warmup-epochs may not diverge)");
   }
 
+  // For the end of an error's message.
   std::string last_checkpoint() const {
-    if (files_ == nullptr) return "with rank 0";
-    return last_checkpoint_.empty() ? "none yet" : last_checkpoint_.string();
+    if (files_ == nullptr) return "the last good checkpoint is with rank 0";
+    return last_checkpoint_.empty() ? "there is no checkpoint yet"
+                                    : "the last good checkpoint is " + last_checkpoint_.string();
   }
 
  private:
   Error with_checkpoint(const Error& problem, const char* advice = "") const {
-    return Error(problem.kind(),
-                 fmt::format("{}; the last good checkpoint is {}{}", problem.what(), last_checkpoint(), advice));
+    return Error(problem.kind(), fmt::format("{}; {}{}", problem.what(), last_checkpoint(), advice));
   }
 
   void start_from_init() {
@@ -122,27 +123,19 @@ class Trainer {
 
   // The newest checkpoint that loads; a damaged one is passed over for the one before it.
   void restore() {
-    bool passed_over = false;
-    const auto hear = [&](const std::string& text) {
-      passed_over = true;
-      notice(text);
-    };
     const CheckpointFolder folder(files_->checkpoints());
-    for (const Checkpoint& checkpoint : folder.list(hear)) {
-      try {
-        CheckpointFolder::load(checkpoint, module_, sgd_, taps_, average_);
-      } catch (const DamagedCheckpoint& problem) {
-        hear(passing_over(problem));
-        continue;
-      }
-      if (passed_over) folder.keep_aside_after(&checkpoint);
-      state_ = checkpoint.state;
-      last_checkpoint_ = checkpoint.path;
+    const FoundCheckpoint found = folder.load_newest(
+        [&](const Checkpoint& checkpoint) { CheckpointFolder::load(checkpoint, module_, sgd_, taps_, average_); },
+        events_.on_notice);
+    if (found.checkpoint) {
+      if (found.passed_over) folder.keep_aside_after(&*found.checkpoint);
+      state_ = found.checkpoint->state;
+      last_checkpoint_ = found.checkpoint->path;
       notice(fmt::format("resuming after step {} of {} from {}", state_.step, schedule_.total_steps(),
-                         checkpoint.path.string()));
+                         last_checkpoint_.string()));
       return;
     }
-    if (passed_over) {  // a damaged file may have been read in part
+    if (found.passed_over) {  // a damaged file may have been read in part
       notice("no good checkpoint is left: starting over");
       folder.keep_aside_after(nullptr);
       module_ = make_module(recipe_, graph_, device_);
@@ -181,8 +174,7 @@ class Trainer {
   // A rank that gave up cannot stop together with the others, which wait for its part of the step.
   void check_stopped_alone() const {
     if (!share_.several()) return;
-    fail("[train] expected data for step {}, got none when told to stop; the last good checkpoint is {}",
-         state_.step + 1, last_checkpoint());
+    fail("[train] expected data for step {}, got none when told to stop; {}", state_.step + 1, last_checkpoint());
   }
 
   // Steps to the end of the epoch; false if asked to stop before.

@@ -1,5 +1,6 @@
 // Module to freeze to file to reference executor, on networks nobody designed.
 #include "onetap/count/count.h"
+#include "onetap/data/source.h"
 #include "onetap/freeze/freeze.h"
 #include "onetap/freeze/verify.h"
 #include "onetap/graph/method.h"
@@ -14,6 +15,7 @@
 #include "tests/support/support.h"
 
 #include <cmath>
+#include <limits>
 
 namespace onetap {
 namespace {
@@ -142,6 +144,35 @@ TEST(Verify, DamageIsToldFromRounding) {
   expect_error(ErrorKind::kCheck, "stage 'file'", [&] { check_stages({stage("file", 1e-7, 10)}, WeightType::kF32); });
   expect_error(ErrorKind::kCheck, "stage 'folded'",
                [&] { check_stages({stage("folded", std::nan(""), 10)}, WeightType::kF32); });
+}
+
+TEST(Verify, OutputsThatAreNotFiniteAreNamedByStage) {
+  const DataSource source = open_data("shapes:train=8,test=6");
+  VerifyOptions options;
+  options.stream.view.size = source.image_size;
+  options.stream.view.normalisation = source.normalisation;
+  nn::GraphModule module(testing::small_resnet(sal_method()));
+  StageCheck good(*source.test, options);
+  good.trained(module);
+  good.frozen("folded", freeze(module));
+  EXPECT_EQ(good.stages().size(), 3u);
+
+  const torch::NoGradGuard no_grad;
+  torch::Tensor bias = module->named_parameters()["fc.bias"];
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    bias[1] = value;
+    StageCheck check(*source.test, options);
+    expect_error(ErrorKind::kFailure, "expected finite outputs of stage 'soft', got nan or inf",
+                 [&] { check.trained(module); });
+    EXPECT_TRUE(check.stages().empty());
+  }
+  // Weights that are finite, and sums that are not.
+  bias.zero_();
+  module->named_parameters()["fc.weight"].fill_(3e38);
+  module->named_parameters()["conv1.weight"].fill_(100);
+  StageCheck check(*source.test, options);
+  expect_error(ErrorKind::kFailure, "expected finite outputs of stage 'folded', got nan or inf",
+               [&] { check.frozen("folded", freeze(module)); });
 }
 
 }  // namespace

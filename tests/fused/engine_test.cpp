@@ -8,6 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <thread>
+
 namespace onetap::fused {
 namespace {
 
@@ -153,6 +156,34 @@ TEST(CapturedSteps, OfAutogradAreTheFusedOnes) {
       EXPECT_EQ(got->at(i).images, 4);
     }
   }
+}
+
+// Steps of 5 ms and 50 ms for them: ten at most, where a thousand are asked for.
+TEST(CapturedSteps, TimingEndsInTimeWhateverTheRepeats) {
+  int steps = 0;
+  EngineOptions options;
+  options.timing_seconds = 0.05;
+  options.capture_with = [&](const Repeatable&) {
+    return [&] {
+      ++steps;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    };
+  };
+  SmallRun run(kBatch, options);
+  run.engine().start_epoch(0, 0, 0);
+  EXPECT_GE(run.engine().time_step(Phase::kUpdate, 1000), 0.005);
+  EXPECT_GT(steps, 2);  // one to warm up, one to see how long it takes
+  EXPECT_LE(steps, 2 + 10);
+  steps = 0;
+  run.engine().time_step(Phase::kUpdate, 3);
+  EXPECT_LE(steps, 2 + 3);
+  // Slower than the bound: once is enough.
+  steps = 0;
+  options.timing_seconds = 0.001;
+  SmallRun slow(kBatch, options);
+  slow.engine().start_epoch(0, 0, 0);
+  EXPECT_GE(slow.engine().time_convolutions(1000), 0.005);
+  EXPECT_EQ(steps, 2 + 1);
 }
 
 class CapturedOnGpu : public ::testing::TestWithParam<std::tuple<int64_t, torch::ScalarType, Steps>> {

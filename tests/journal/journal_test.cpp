@@ -1,12 +1,16 @@
 #include "onetap/journal/attention_log.h"
 #include "onetap/journal/event_file.h"
+#include "onetap/journal/good_lines.h"
 #include "onetap/journal/line_file.h"
 #include "onetap/journal/metrics.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/journal/run_journal.h"
 #include "onetap/journal/run_state.h"
+#include "onetap/journal/run_sums.h"
 #include "tests/support/protobuf.h"
 #include "tests/support/support.h"
+
+#include <fmt/format.h>
 
 #include <cmath>
 #include <cstring>
@@ -71,6 +75,83 @@ TEST(RunFiles, FinishedOnceTheLastTestIsInACheckpoint) {
   EXPECT_FALSE(files.finished()) << "an epoch is left";
   write_text(files.checkpoints() / "last" / "state.json", "{}");
   EXPECT_FALSE(files.finished());
+}
+
+TEST(RunFiles, RecipeAndNetworkAreCheckedAgainstTheirSums) {
+  const TempDir dir;
+  const RunFiles files(dir.path());
+  const std::string config = "seed = 3\n\n[provenance]\n", network = "onetap-net 1\nx = input 3x8x8\ng = gap x\n";
+  write_text(files.config(), config);
+  write_text(files.network(), network);
+  EXPECT_EQ(files.read_config().seed, 3u) << "a run of a version without sums";
+  write_text(files.sums(), sums_text({{"config.toml", config}, {"network.txt", network}}));
+  EXPECT_EQ(files.read_config().seed, 3u);
+  EXPECT_EQ(files.read_graph().nodes().size(), 2u);
+
+  write_text(files.config(), "seed = 2\n\n[provenance]\n");
+  expect_error(ErrorKind::kData, "expected config.toml as it was", [&] { files.read_config(); });
+  write_text(files.network(), "onetap-net 1\nx = input 3x9x8\ng = gap x\n");
+  expect_error(ErrorKind::kData, "expected network.txt as it was", [&] { files.read_graph(); });
+  write_text(files.config(), config);
+  write_text(files.network(), network);
+  for (const std::string& sums : {std::string(), sums_text({{"config.toml", network}, {"network.txt", config}}),
+                                  sums_text({{"config.tom", config}, {"network.text", network}})}) {
+    write_text(files.sums(), sums);
+    expect_error(ErrorKind::kData, "SHA256SUMS", [&] { files.read_config(); });
+    expect_error(ErrorKind::kData, "SHA256SUMS", [&] { files.read_graph(); });
+  }
+}
+
+// By sha256sum of coreutils.
+TEST(RunSums, AreThoseOfTheUsualTool) {
+  EXPECT_EQ(sums_text({{"abc.txt", "abc"}, {"empty", ""}}),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  abc.txt\n"
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  empty\n");
+}
+
+TEST(RunFiles, ANetworkThatIsNoneIsBadData) {
+  const TempDir dir;
+  const RunFiles files(dir.path());
+  write_text(files.config(), "\n[provenance]\n");
+  write_text(files.network(), "nonsense\n");
+  expect_error(ErrorKind::kData, "network.txt", [&] { files.read_graph(); });
+}
+
+TEST(GoodLines, BadOnesAreCountedInOneNotice) {
+  const TempDir dir;
+  const auto read = [&](const std::string& text, std::vector<std::string>& notices) {
+    write_text(dir / "m.jsonl", text);
+    std::vector<int64_t> steps;
+    for (const MetricLine& each : read_good_lines<MetricLine>(dir / "m.jsonl", notices)) steps.push_back(each.step);
+    return steps;
+  };
+  std::vector<std::string> notices;
+  EXPECT_TRUE(read_good_lines<MetricLine>(dir / "missing", notices).empty());
+  const std::string good = line(3).json() + "\n" + line(6).json() + "\n";
+  EXPECT_EQ(read(good, notices), (std::vector<int64_t>{3, 6}));
+  EXPECT_EQ(read(good + "{\"cut", notices), (std::vector<int64_t>{3, 6})) << "a run that goes on";
+  EXPECT_TRUE(notices.empty());
+
+  EXPECT_EQ(read("nonsense\n" + good, notices), (std::vector<int64_t>{3, 6}));
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0],
+            fmt::format("[metrics] not a line of metrics: expected a JSON object, got text that is not JSON "
+                        "({}:1)",
+                        (dir / "m.jsonl").string()));
+  notices.clear();
+  std::string many = good;
+  for (int i = 0; i < 1000; ++i) many += "{}\n";
+  EXPECT_EQ(read(many, notices), (std::vector<int64_t>{3, 6}));
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0],
+            fmt::format("[metrics] not a line of metrics: expected the key 'step', got none ({}:3); 999 more "
+                        "lines are left out",
+                        (dir / "m.jsonl").string()));
+  fs::remove(dir / "m.jsonl");
+  fs::create_directory(dir / "m.jsonl");
+  notices.clear();
+  EXPECT_TRUE(read_good_lines<MetricLine>(dir / "m.jsonl", notices).empty());
+  EXPECT_EQ(notices.size(), 1u) << "a file that cannot be read";
 }
 
 // config.toml is written whole; cut anywhere before its last part it is no recipe of defaults.

@@ -218,7 +218,7 @@ TEST(ConvPlan, EmptySlicesAreNoEntries) {
   const ConvPlan empty(shape, {weight.data(), nothing.data(), nullptr}, {2, 4, 4, 8, false}, *kernel_sets().back());
   EXPECT_EQ(empty.macs(), 0);
   EXPECT_EQ(empty.stream_bytes(), 0);
-  EXPECT_TRUE(empty.copies().empty());
+  EXPECT_TRUE(empty.layout().copies().empty());
 }
 
 TEST(ConvPlan, PacksOnlyWhatIsUsed) {
@@ -232,7 +232,7 @@ TEST(ConvPlan, PacksOnlyWhatIsUsed) {
   const std::vector<float> weight(16, 1.0f);
   const std::vector<uint16_t> centre(16, 4);
   const ConvPlan plan(shape, {weight.data(), centre.data(), nullptr}, {}, *kernel_sets().back());
-  EXPECT_EQ(plan.copies().size(), 1u);
+  EXPECT_EQ(plan.layout().copies().size(), 1u);
 }
 
 }  // namespace

@@ -53,6 +53,13 @@ TEST(Recipe, ReadsEveryKindOfValue) {
   EXPECT_EQ(recipe.seed, 18u);
 }
 
+TEST(Recipe, FlagsWithTheirValues) {
+  EXPECT_EQ(find_recipe_field("t1")->flag_with("0.02"), "--t1=0.02");
+  EXPECT_EQ(find_recipe_field("batch_size")->flag_with("64"), "--batch-size=64");
+  EXPECT_EQ(find_recipe_field("flip")->flag_with("true"), "--flip");
+  EXPECT_EQ(find_recipe_field("cuda_graph")->flag_with("false"), "--no-cuda-graph");
+}
+
 TEST(Recipe, TextRoundTrips) {
   Recipe recipe;
   recipe.arch = "we\"ird\\path\n/net.txt";

@@ -77,6 +77,22 @@ TEST(Memory, ScratchOfALayerCounts) {
   testing::expect_error(ErrorKind::kUsage, "for scratch of layer 'a'", [&] { Session(model, {4, 1}); });
 }
 
+// Tuning tries the dense form of every layer, too: 64 x 64 slices of 25 positions in 6 bytes each are 600 KiB, the kept
+// taps alone 24.
+TEST(Memory, TuningCountsTheDenseForm) {
+  const testing::TempDir cache;
+  const testing::Variable variable("XDG_CACHE_HOME", cache.path().c_str());
+  const TapNet net = network("x = input 64x8x8\na = tapconv x out=64 kernel=5 pad=2 taps=1\ng = gap a\n");
+  ModelOptions options;
+  options.memory_limit = 500 << 10;
+  EXPECT_FALSE(Model(net, options).layer(0).conv->blocking().dense);
+  options.tune = true;
+  testing::expect_error(ErrorKind::kUsage, "for weights and tables of layer 'a'", [&] { Model(net, options); });
+  EXPECT_TRUE(std::filesystem::is_empty(cache.path())) << "it was refused before anything was tried";
+  options.memory_limit = 1 << 20;
+  EXPECT_NO_THROW(Model(net, options));
+}
+
 TEST(Memory, ASessionCountsItsArenas) {
   const TapNet net = network("x = input 1x64x64\na = conv x out=64\nb = conv a out=64\ng = gap b\n");
   ModelOptions options;

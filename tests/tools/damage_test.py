@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import unittest
 
 from support import SMALL, CommandTest, main, metrics, needs_training, onetap, weights
@@ -59,7 +60,7 @@ class Damage(CommandTest):
             for flags in ([], ["--checkpoint-steps", "1", "--batch-size", "16"]):
                 with self.subTest(method=method, flags=flags):
                     run = self.path(f"{method}{len(flags)}")
-                    why = r"(loss|values of the network) became (nan|inf).* at step \d+ \(epoch \d\); the last good checkpoint is "
+                    why = r"(loss|values of the network) became (nan|inf).* at step \d+ \(epoch \d\); (the last good checkpoint is /|there is no checkpoint yet)"
                     first = self.one_line(1, why, "train", *DIVERGING, *flags, "--method", method, "--out", run)
                     with open(os.path.join(run, "metrics.jsonl")) as file:
                         self.assertNotIn('"loss":null', file.read())
@@ -141,11 +142,48 @@ class Damage(CommandTest):
             shown = self.succeeds("report", run, "-o", self.path("page.html"))
             self.assertIn("config.toml", shown.stderr)
 
+    def test_recipe_and_network_are_those_that_were_written(self):
+        subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=self.small_run(), check=True,
+                       stdout=subprocess.DEVNULL)
+        # Either would be believed: a digit is another digit after the flip of a bit.
+        for name, old, new in (("config.toml", "seed = 0", "seed = 1"), ("network.txt", "pad=1", "pad=0")):
+            run = self.small_run()
+            self.replace(os.path.join(run, name), old, new)
+            verbs = [["eval", run], ["freeze", run], ["sensitivity", run], ["train", "--out", run, "--resume"]]
+            if name == "network.txt":
+                verbs += [["count", run], ["heatmap", run], ["export", run, "--to", "safetensors", "-o", self.path("w")]]
+            for arguments in verbs:
+                error = self.refused(4, f"expected {name} as it was when the run was created", *arguments).stderr
+                self.assertIn(os.path.join(run, name), error)
+                self.assertIn("flags of 'onetap train --resume'", error)
+            self.assertIn(name, self.succeeds("report", run, "-o", self.path("page.html")).stderr)
+            # What the message says for a file that was edited on purpose, and a run of an older version.
+            os.remove(os.path.join(run, "SHA256SUMS"))
+            self.succeeds("count", run)
+        run = self.small_run()
+        os.remove(os.path.join(run, "SHA256SUMS"))
+        self.succeeds("eval", run)
+        self.succeeds("train", "--out", run, "--resume")
+        with open(os.path.join(run, "SHA256SUMS"), "w") as file:
+            file.write("nonsense\n")
+        self.refused(4, "SHA256SUMS", "eval", run)
+
+    def test_messages_are_not_those_of_the_json_library(self):
+        run = self.small_run()
+        state = os.path.join(run, "checkpoints", "step-000000018", "state.json")
+        for text in ("", "nonsense", "[]", "{}", '{"format": "1"}', '{"format": 1, "step": 1, "epoch_logged": 3}'):
+            with open(state, "w") as file:
+                file.write(text)
+            said = self.succeeds("eval", run).stderr
+            self.assertIn("not a state file: expected ", said)
+            self.assertNotIn("json", said.replace(state, ""))
+
     def test_keys_of_200000_parts(self):
         deep = self.write("deep.toml", ".".join(["a"] * 200000) + " = 1\n")
         self.refused(2, "expected keys of at most 17 parts, got more", "train", deep, "--out", self.path("new"))
         run = self.small_run()
         shutil.copy(deep, os.path.join(run, "config.toml"))
+        os.remove(os.path.join(run, "SHA256SUMS"))
         self.refused(4, "expected keys of at most 17 parts, got more", "eval", run)
 
     def test_bf16_on_a_cpu(self):
@@ -154,6 +192,7 @@ class Damage(CommandTest):
         run = self.small_run()
         self.refused(2, "got bf16: it is for GPUs", "train", "--out", run, "--resume", "--precision", "bf16")
         self.replace(os.path.join(run, "config.toml"), 'precision = "auto"', 'precision = "bf16"')
+        os.remove(os.path.join(run, "SHA256SUMS"))
         self.assertIn("computes it in fp32", self.succeeds("train", "--out", run, "--resume").stderr)
 
     def test_a_sweep_goes_on_past_a_run_that_diverges(self):

@@ -161,6 +161,17 @@ class Errors(HeatmapTest):
         self.refused(2, "--what", "heatmap", run, "--what", "nonsense")
         self.refused(4, "expected at least 8 bytes, got 1", "heatmap", self.write("model.bin", b"x"))
 
+    def test_a_damaged_line_costs_itself(self):
+        good = self.usual_run()
+        expected = self.succeeds("heatmap", good).stdout
+        with open(os.path.join(good, "attention.jsonl")) as file:
+            first, last = file.readlines()
+        run = self.run_directory("nonsense\n" + first + first.replace("step", "stop") + last)
+        result = self.succeeds("heatmap", run)
+        self.assertEqual(result.stdout, expected)
+        self.assertIn("attention.jsonl:1); 1 more lines are left out", result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+
     def test_bad_runs(self):
         self.refused(4, "expected a run directory", "heatmap", self.path("missing"))
         self.refused(4, "got none yet", "heatmap", self.run_directory(None))

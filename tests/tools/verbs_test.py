@@ -10,8 +10,8 @@ from support import ONETAP, SMALL, CommandTest, main, metrics, needs_training, o
 class Help(CommandTest):
     def test_every_verb_explains_itself_with_examples(self):
         top = self.succeeds("--help")
-        for verb in (["train"], ["sweep"], ["launch"], ["eval"], ["data"], ["data", "fetch"], ["data", "check"], ["nets"], ["count"],
-                     ["freeze"], ["sensitivity"], ["run"], ["bench"], ["bench", "data"], ["export"], ["heatmap"], ["report"],
+        for verb in (["train"], ["sweep"], ["reproduce"], ["launch"], ["eval"], ["data"], ["data", "fetch"], ["data", "check"], ["nets"], ["count"],
+                     ["freeze"], ["prune"], ["sensitivity"], ["run"], ["bench"], ["bench", "data"], ["export"], ["heatmap"], ["report"],
                      ["completion"]):
             self.assertIn(verb[0], top.stdout)
             result = self.succeeds(*verb, "--help")

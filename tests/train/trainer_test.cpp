@@ -306,7 +306,7 @@ TEST(Trainer, AnExplodingLossStopsWithTheStepAndTheLastCheckpoint) {
   Recipe recipe = small_recipe();
   recipe.lr = 1e30;
   recipe.momentum = 0;
-  expect_error(ErrorKind::kFailure, "the last good checkpoint is none yet", [&] { train_in(dir / "run", recipe); });
+  expect_error(ErrorKind::kFailure, "; there is no checkpoint yet", [&] { train_in(dir / "run", recipe); });
 }
 
 TEST(Trainer, EvalEveryTestsTheLastEpochToo) {

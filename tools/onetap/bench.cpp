@@ -198,7 +198,9 @@ std::string step_label(const PlannedStep& step) {
   return std::string(op_info(step.node->op).name) + (step.residual >= 0 ? "+add" : "") + (step.relu ? "+relu" : "");
 }
 
-std::string walk_text(const ConvPlan* conv) {
+std::string walk_text(const Model::Layer& layer) {
+  if (layer.planes != nullptr) return fmt::format("{} planes at a time", layer.planes->planes_at_once());
+  const ConvPlan* conv = layer.conv.get();
   if (conv == nullptr) return "";
   const ConvBlocking& b = conv->blocking();
   return fmt::format("{}{} outputs x {} vectors, {} channels", b.dense && conv->shape().taps > 0 ? "dense, " : "",
@@ -237,7 +239,7 @@ Json bench_json(const BenchArguments& options, const Bench& bench, double peak) 
                       {"macs", model.step_macs(i)},
                       {"gflops", gflops},
                       {"fma_peak_fraction", gflops / peak},
-                      {"walk", walk_text(model.layer(i).conv.get())}});
+                      {"walk", walk_text(model.layer(i))}});
   }
   object["layers"] = std::move(layers);
   Json peers = Json::object();
@@ -299,7 +301,7 @@ void print_tables(const BenchArguments& options, const std::vector<Bench>& bench
       const bool counts = model.step_macs(i) > 0;
       layers.add({step.node->name, step_label(step), shape_text(step.node->shape),
                   fmt::format("{:.1f}", bench.layer_seconds[i] * 1e6), counts ? fmt::format("{:.1f}", gflops) : "",
-                  counts ? fmt::format("{:.0f} %", 100 * gflops / peak) : "", walk_text(model.layer(i).conv.get())});
+                  counts ? fmt::format("{:.0f} %", 100 * gflops / peak) : "", walk_text(model.layer(i))});
     }
     std::cout << '\n' << layers.text();
   }

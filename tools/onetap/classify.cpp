@@ -8,17 +8,18 @@
 
 namespace onetap::tool {
 
-View network_view(const Model& model, const char* verb) {
-  const Shape& image = model.input_shape();
+View network_view(const Graph& graph, const PixelScale& pixels, const char* verb) {
+  const Shape& image = graph.input().shape;
+  const Shape& output = graph.node(graph.output()).shape;
   if (image.size() != 3 || image[0] != 3 || image[1] != image[2]) {
     fail_usage("[{}] expected a network for square colour images 3xSxS, got input {}", verb, shape_text(image));
   }
-  if (model.output_shape().size() != 1) {
-    fail_usage("[{}] expected a classifier, got output {}", verb, shape_text(model.output_shape()));
+  if (output.size() != 1) {
+    fail_usage("[{}] expected a classifier, got output {}", verb, shape_text(output));
   }
   View view;
   view.size = image[1];
-  view.normalisation = {model.pixels().mean, model.pixels().sd};
+  view.normalisation = {pixels.mean, pixels.sd};
   return view;
 }
 

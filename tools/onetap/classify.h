@@ -14,7 +14,7 @@ namespace onetap::tool {
 constexpr uint64_t kMaxImageFile = uint64_t{1} << 30;
 
 // The square view that a classifier was trained on; kUsage, naming `verb`, if the network is or takes something else.
-View network_view(const Model& model, const char* verb);
+View network_view(const Graph& graph, const PixelScale& pixels, const char* verb);
 
 struct Guess {
   size_t index = 0;

@@ -2,6 +2,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/text.h"
 #include "onetap/recipe/recipe.h"
+#include "onetap/reproduce/experiment.h"
 #include "tools/onetap/verbs.h"
 
 #include <fmt/format.h>
@@ -20,6 +21,7 @@ struct Verb {
   std::string path;  // "data fetch"
   std::string summary;
   std::vector<std::string> subverbs;
+  std::vector<std::string> words;                          // that it takes as arguments
   std::vector<std::pair<std::string, std::string>> flags;  // name, help
 };
 
@@ -28,6 +30,10 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Verb>& ve
   verb.path = path;
   verb.summary = app.get_description();
   for (const CLI::App* sub : app.get_subcommands({})) verb.subverbs.push_back(sub->get_name());
+  if (path == "reproduce") {
+    verb.words = experiment_names();
+    verb.words.emplace_back("all");
+  }
   for (const CLI::Option* option : app.get_options({})) {
     for (const std::string& name : option->get_lnames())
       verb.flags.emplace_back("--" + name, option->get_description());
@@ -46,12 +52,15 @@ std::vector<Choice> choices() {
   list.push_back({"--data", "shapes cifar10 cifar100 cifar10: cifar100: folder:"});
   list.push_back({"--device", "auto cpu cuda"});
   list.push_back({"--what", "kept mean-p"});
+  list.push_back({"--by", "l1 nisp pcas"});
+  list.push_back({"--preset", "pruned-a pruned-b"});
   list.push_back({"--arch", "resnet20 resnet32 resnet44 resnet56 resnet110 resnet50-cifar resnet-w"});
   return list;
 }
 
 std::string flag_words(const Verb& verb) {
   std::vector<std::string> names = verb.subverbs;
+  names.insert(names.end(), verb.words.begin(), verb.words.end());
   for (const auto& [name, help] : verb.flags) names.push_back(name);
   return join(names, " ");
 }
@@ -112,6 +121,9 @@ std::string fish_script(const std::vector<Verb>& verbs) {
         if (other.path == path) help = other.summary;
       }
       script += fmt::format("complete -c onetap -n '{}' -f -a {} -d '{}'\n", condition, sub, fish_quote(help));
+    }
+    if (!verb.words.empty()) {
+      script += fmt::format("complete -c onetap -n '{}' -f -a '{}'\n", condition, join(verb.words, " "));
     }
     for (const auto& [name, help] : verb.flags) {
       std::string values;

@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -41,26 +42,33 @@ std::string frozen_method(const Graph& graph) {
   return pruned ? method_summary(graph) : "conv";
 }
 
+// What computes the outputs of an image, on several threads at once; each way has its own need of memory.
+std::function<std::vector<float>(const float*)> executor(const EvalArguments& options, const TapNet& net) {
+  if (options.reference) {
+    check_reference(net, options.memory_limit);
+    return [&net, limit = options.memory_limit](const float* image) { return run_reference(net, image, limit); };
+  }
+  ModelOptions model;
+  model.memory_limit = options.memory_limit;
+  const auto sessions = std::make_shared<SessionPool>(std::make_shared<const Model>(net, model));
+  return [sessions](const float* image) { return sessions->run(image); };
+}
+
 std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::string& path, OpenedData& opened) {
   const TapNet net = read_tap(path);
   if (options.data.empty()) fail_usage("[eval] {} does not say what it was trained on: expected --data", path);
   const auto source = opened.open(options.data);
   net.graph.check_classifier(static_cast<int64_t>(source->classes.size()));
-  ModelOptions model_options;
-  model_options.memory_limit = options.memory_limit;
-  const auto model = std::make_shared<const Model>(net, model_options);
+  const auto run = executor(options, net);
   ScoreOptions score;
-  score.view = network_view(*model, "eval");
+  score.view = network_view(net.graph, net.pixels, "eval");
   score.threads = options.threads > 0 ? options.threads : available_cpus();
   if (console().shows_progress()) {
     score.progress = [&](int64_t images) {
       console().progress(fmt::format("{}: testing {}/{}", path, images, source->test->size()));
     };
   }
-  SessionPool sessions(model);
-  const Predictions said = score_classifier(*source->test, score, [&](const float* pixels) {
-    return options.reference ? run_reference(net, pixels, options.memory_limit) : sessions.run(pixels);
-  });
+  const Predictions said = score_classifier(*source->test, score, run);
   console().clear_progress();
   const bool finite = std::all_of(said.outputs.begin(), said.outputs.end(), [](float v) { return std::isfinite(v); });
   if (!finite) fail("[eval] expected finite outputs, got nan or inf ({})", path);

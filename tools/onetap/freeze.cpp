@@ -10,8 +10,10 @@
 #include "onetap/freeze/verify.h"
 #include "onetap/graph/method.h"
 #include "onetap/journal/run_files.h"
+#include "onetap/runtime/model.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/memory_option.h"
 #include "tools/onetap/open_run.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
@@ -33,6 +35,7 @@ struct FreezeArguments {
   std::string out;
   WeightType type = WeightType::kF32;
   int64_t recalibrate = 0;  // training images
+  int64_t memory_limit = 0;
   bool json = false;
 };
 
@@ -54,11 +57,18 @@ VerifyOptions verify_options(const FreezeArguments& options, const OpenRun& run)
   VerifyOptions verify;
   verify.stream = run.test_stream();
   verify.threads = options.run.thread_count();
+  verify.memory_limit = options.memory_limit;
   verify.stream.images = run.source->test->first(options.run.images);
   verify.progress = [of = verify.stream.images](const std::string& stage, int64_t images) {
     console().progress(fmt::format("{}: {}/{} images", stage, images, of));
   };
   return verify;
+}
+
+void check_memory(const TapNet& net, const FreezeArguments& options) {
+  ModelOptions model;
+  model.memory_limit = options.memory_limit;
+  const Model fits(net, model);
 }
 
 int64_t recalibrate_run(const FreezeArguments& options, OpenRun& run) {
@@ -136,7 +146,9 @@ int run_freeze(const FreezeArguments& options) {
     }
   } remove{aside};
   TapNet net = frozen_net(options, run);
-  write_tap(aside, net);  // at once: a place that cannot be written to is known before the long part
+  // At once: a place that cannot be written to, or a network too large to be checked, is known before the long part.
+  write_tap(aside, net);
+  check_memory(net, options);
   StageCheck check(*run.source->test, verify_options(options, run));
   check.trained(run.module);
   if (options.recalibrate > 0) {
@@ -172,6 +184,7 @@ void add_freeze(CLI::App& app, Action& action) {
                    "take batch norm's statistics anew from N training images, with the kept taps alone")
       ->check(CLI::Range(1, 1 << 30))
       ->option_text("N");
+  add_memory_option(*verb, options->memory_limit);
   verb->add_flag("--json", options->json, "for programs");
   verb->footer(
       "Examples:\n"

@@ -6,6 +6,7 @@
 #include "onetap/base/json.h"
 #include "onetap/data/image_codec.h"
 #include "onetap/graph/method.h"
+#include "onetap/journal/good_lines.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
@@ -73,7 +74,12 @@ HeatmapInput read_run(const HeatmapArguments& arguments) {
     fail_data("[heatmap] expected a run with layers that keep taps, got {} ({})",
               has_methods(graph) ? method_summary(graph) : "a dense network", arguments.source);
   }
-  const auto lines = read_attention(files.attention());
+  std::vector<std::string> notices;
+  const auto lines = read_good_lines<AttentionLine>(files.attention(), notices);
+  if (lines.empty() && !notices.empty()) {
+    fail_data("[heatmap] expected the attention of a tested epoch, got no line of it: {}", notices.front());
+  }
+  for (const std::string& notice : notices) console().warn(notice);
   if (lines.empty()) {
     fail_data("[heatmap] expected the attention of a tested epoch, got none yet ({})", files.attention().string());
   }

@@ -73,12 +73,14 @@ int run(int argc, char** argv) {
   Action action;
   add_train(app, action);
   add_sweep(app, action);
+  add_reproduce(app, action);
   add_launch(app, action);
   add_eval(app, action);
   add_data(app, action);
   add_nets(app, action);
   add_count(app, action);
   add_freeze(app, action);
+  add_prune(app, action);
   add_sensitivity(app, action);
   add_run(app, action);
   add_bench(app, action);

@@ -45,19 +45,38 @@ Error at_checkpoint(const Error& problem, const OpenRun& run) {
   return Error(problem.kind(), std::string(problem.what()) + " (" + run.checkpoint.path.string() + ")");
 }
 
-OpenRun open_run(const RunArguments& arguments, OpenedData& opened) {
+namespace {
+
+OpenRun read_files(const RunArguments& arguments) {
   torch::set_num_threads(static_cast<int>(arguments.thread_count()));
   const RunFiles files(arguments.run);
   OpenRun run;
   run.recipe = files.read_config();
   run.graph = files.read_graph();
-  run.source = opened.open(arguments.data.empty() ? run.recipe.data : absolute_data_spec(arguments.data));
-  check_network(run.graph, *run.source);
+  return run;
+}
+
+void load(const RunArguments& arguments, OpenRun& run) {
   run.device = parse_device(arguments.device);
   run.module = nn::GraphModule(run.graph);
-  run.checkpoint = open_checkpoint(files, arguments.checkpoint, run.module);
+  run.checkpoint = open_checkpoint(RunFiles(arguments.run), arguments.checkpoint, run.module);
   run.module->to(run.device);
   run.module->set_temperature(run.checkpoint.state.temperature);
+}
+
+}  // namespace
+
+OpenRun open_network(const RunArguments& arguments) {
+  OpenRun run = read_files(arguments);
+  load(arguments, run);
+  return run;
+}
+
+OpenRun open_run(const RunArguments& arguments, OpenedData& opened) {
+  OpenRun run = read_files(arguments);
+  run.source = opened.open(arguments.data.empty() ? run.recipe.data : absolute_data_spec(arguments.data));
+  check_network(run.graph, *run.source);
+  load(arguments, run);
   return run;
 }
 

@@ -32,7 +32,7 @@ struct OpenRun {
   Recipe recipe;
   Graph graph;
   Checkpoint checkpoint;
-  std::shared_ptr<const DataSource> source;
+  std::shared_ptr<const DataSource> source;  // null from open_network()
   torch::Device device = torch::kCPU;
   nn::GraphModule module{nullptr};
 
@@ -44,6 +44,9 @@ Checkpoint open_checkpoint(const RunFiles& files, const std::string& which, nn::
 
 // The same error with the checkpoint that it is about.
 Error at_checkpoint(const Error& problem, const OpenRun& run);
+
+// Reads the checkpoint alone; sets LibTorch's threads.
+OpenRun open_network(const RunArguments& arguments);
 
 // Reads checkpoint and data; sets LibTorch's threads.
 OpenRun open_run(const RunArguments& arguments, OpenedData& opened);

@@ -8,13 +8,6 @@
 #include <algorithm>
 
 namespace onetap::tool {
-namespace {
-
-std::string negative_flag(const RecipeField& field) {
-  return "--no-" + field.flag().substr(2);
-}
-
-}  // namespace
 
 void RecipeFlags::add(CLI::App& app, const std::vector<std::string>& keys) {
   const Recipe defaults;
@@ -24,7 +17,7 @@ void RecipeFlags::add(CLI::App& app, const std::vector<std::string>& keys) {
     const std::string usual = recipe_field_text(defaults, field);
     CLI::Option* option = nullptr;
     if (std::holds_alternative<bool Recipe::*>(field.member)) {
-      const std::string names = field.flag() + ",!" + negative_flag(field);
+      const std::string names = field.flag_with("true") + ",!" + field.flag_with("false");
       option = app.add_flag_function(
           names, [this, key](int64_t count) { given_[key] = count > 0 ? "true" : "false"; },
           std::string(field.help) + (usual == "true" ? " (default: yes)" : ""));
@@ -44,11 +37,6 @@ void RecipeFlags::apply(Recipe& recipe) const {
     const RecipeField* field = find_recipe_field(key);
     set_recipe_field(recipe, *field, value, field->flag());
   }
-}
-
-std::string recipe_flag(const RecipeField& field, const std::string& value) {
-  if (!std::holds_alternative<bool Recipe::*>(field.member)) return field.flag() + "=" + value;
-  return value == "true" ? field.flag() : negative_flag(field);
 }
 
 RecipeRequest read_recipe_request(const std::string& path, const RecipeFlags& flags) {

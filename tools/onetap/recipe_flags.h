@@ -28,9 +28,6 @@ class RecipeFlags {
   std::map<std::string, std::string> given_;
 };
 
-// The flag that sets this field to this value: "--t1=0.02", "--no-flip".
-std::string recipe_flag(const RecipeField& field, const std::string& value);
-
 // The recipe a user asks for, and which keys they named themselves.
 struct RecipeRequest {
   Recipe recipe;

@@ -68,6 +68,7 @@ std::string read_image(const std::string& name) {
 struct Answer {
   std::vector<Guess> guesses;
   std::string error;
+  int exit_code = 0;
 };
 
 // A session of one thread with its buffers: one per worker.
@@ -83,9 +84,11 @@ class Worker {
     try {
       decode_test_view(read_image(name), name, view_, image_, pixels_.data());
       session_.run(pixels_.data(), 1, outputs_.data());
-      return {best_guesses(session_.model(), outputs_, top), ""};
+      return {best_guesses(session_.model(), outputs_, top), "", 0};
+    } catch (const Error& problem) {
+      return {{}, problem.what(), problem.exit_code()};
     } catch (const std::exception& problem) {
-      return {{}, problem.what()};
+      return {{}, problem.what(), Error(ErrorKind::kFailure, "").exit_code()};
     }
   }
 
@@ -118,7 +121,7 @@ void print_answer(const RunArguments& arguments, const std::string& name, const 
 
 int run_run(const RunArguments& arguments) {
   const auto model = Model::open(arguments.model, arguments.options);
-  const View view = network_view(*model, "run");
+  const View view = network_view(model->graph(), model->pixels(), "run");
   const std::vector<std::string> files = list_images(arguments.images);
   const int64_t threads = arguments.threads > 0 ? arguments.threads : available_cpus();
 
@@ -135,6 +138,7 @@ int run_run(const RunArguments& arguments) {
   std::vector<Answer> answers(std::min(group, files.size()));
   const auto start = std::chrono::steady_clock::now();
   size_t failed = 0;
+  int code = 0;
   for (size_t first = 0; first < files.size(); first += group) {
     const size_t count = std::min(group, files.size() - first);
     pool.run(static_cast<int64_t>(count), [&](int64_t part, int64_t worker) {
@@ -144,6 +148,8 @@ int run_run(const RunArguments& arguments) {
     for (size_t i = 0; i < count; ++i) {
       if (!answers[i].error.empty()) {
         ++failed;
+        // A network that fails counts for more than an image that does.
+        code = code == 0 ? answers[i].exit_code : std::min(code, answers[i].exit_code);
         console().error(answers[i].error);
       }
       print_answer(arguments, files[first + i], answers[i]);
@@ -157,8 +163,8 @@ int run_run(const RunArguments& arguments) {
   }
   console().clear_progress();
   if (failed > 0 && files.size() > 1)
-    console().warn(fmt::format("{} of {} images could not be read", failed, files.size()));
-  return failed > 0 ? Error(ErrorKind::kData, "").exit_code() : 0;
+    console().warn(fmt::format("{} of {} images have no answer", failed, files.size()));
+  return code;
 }
 
 }  // namespace
@@ -183,7 +189,7 @@ void add_run(CLI::App& app, Action& action) {
       "  onetap run model.tap photos/ --top 1 --json > seen.jsonl\n"
       "  curl -s https://example.org/cat.jpg | onetap run model.tap -\n"
       "\nImages are resized and scaled as the .tap file records. One that cannot be read is reported on stderr, the\n"
-      "others go on, and the exit code is 4.");
+      "others go on, and the exit code is 4. Outputs that are not finite are an error, too, with exit code 1.");
   verb->callback([options, &action] { action = [options] { return run_run(*options); }; });
 }
 

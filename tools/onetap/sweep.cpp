@@ -2,9 +2,9 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
-#include "onetap/base/text.h"
 #include "onetap/data/source.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/last_words.h"
 #include "tools/onetap/processes.h"
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/sweep_plan.h"
@@ -72,17 +72,6 @@ void check_runs(const SweepPlan& plan, const std::vector<SweepRun>& runs) {
     } catch (const Error& problem) {
       throw Error(problem.kind(), fmt::format("{} ({})", problem.what(), run.name));
     }
-  }
-}
-
-// The last line of a log that says something.
-std::string last_words(const fs::path& log) {
-  try {
-    const std::string text = read_file(log);
-    const std::string_view trimmed = trim(text);
-    return std::string(trim(trimmed.substr(trimmed.find_last_of('\n') + 1)));
-  } catch (const Error&) {
-    return "";
   }
 }
 
@@ -155,7 +144,7 @@ class Sweep {
     const SweepRun& run = slot.result.run;
     Command command{options_.program, {"train", planned_recipe_path(out_).string()}};
     for (size_t i = 0; i < plan_.grid.size(); ++i) {
-      command.arguments.push_back(recipe_flag(*plan_.grid[i].field, run.values[i]));
+      command.arguments.push_back(plan_.grid[i].field->flag_with(run.values[i]));
     }
     command.arguments.insert(command.arguments.end(), {"--out", slot.files.root.string(), "--resume"});
     command.out = command.err = Sink::kLog;

@@ -158,8 +158,7 @@ std::optional<SweepPlan> read_plan(const fs::path& directory) {
   try {
     if (whole_number(object, "format") != kFormat)
       fail_data("[sweep] written by another version of onetap ({})", path.string());
-    return SweepPlan{read_recipe(planned_recipe_path(directory)),
-                     parse_grid(object.at("grid").get<std::vector<std::string>>())};
+    return SweepPlan{read_recipe(planned_recipe_path(directory)), parse_grid(json_strings(object, "grid"))};
   } catch (const nlohmann::json::exception& problem) {
     fail_data("[sweep] not the plan of a sweep: {} ({})", problem.what(), path.string());
   }

@@ -6,6 +6,7 @@
 #include "onetap/base/text.h"
 #include "onetap/journal/metrics.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/spread.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -61,22 +62,6 @@ const char* phase_name(RunPhase phase) {
       return "stopped";
   }
   return "";
-}
-
-struct Spread {
-  std::optional<double> mean;
-  std::optional<double> sd;  // of the sample (n - 1); none of a single run
-};
-
-Spread spread(const std::vector<double>& values) {
-  if (values.empty()) return {};
-  const auto count = static_cast<double>(values.size());
-  double sum = 0, squares = 0;
-  for (const double value : values) sum += value;
-  const double mean = sum / count;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  if (values.size() == 1) return {mean, std::nullopt};
-  return {mean, std::sqrt(squares / (count - 1))};
 }
 
 Spread spread_over(const std::vector<RunResult>& rows, const std::vector<size_t>& chosen, const Measure& measure) {

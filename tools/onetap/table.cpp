@@ -1,10 +1,22 @@
 #include "tools/onetap/table.h"
 
 #include "onetap/base/utf8.h"
+#include "onetap/report/svg_canvas.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
 namespace onetap::tool {
+namespace {
+
+// In characters: "±" takes one place and two bytes.
+size_t text_width(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+}  // namespace
 
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
   for (Column& column : columns_) column.title = printable(column.title);
@@ -18,9 +30,9 @@ void Table::add(std::vector<std::string> cells) {
 std::string Table::text() const {
   std::vector<size_t> widths;
   for (size_t c = 0; c < columns_.size(); ++c) {
-    size_t width = columns_[c].title.size();
+    size_t width = text_width(columns_[c].title);
     for (const auto& row : rows_) {
-      if (!row.empty()) width = std::max(width, row[c].size());
+      if (!row.empty()) width = std::max(width, text_width(row[c]));
     }
     widths.push_back(width);
   }
@@ -29,7 +41,7 @@ std::string Table::text() const {
     std::string line;
     for (size_t c = 0; c < cells.size(); ++c) {
       if (c > 0) line += "  ";
-      const std::string gap(widths[c] - cells[c].size(), ' ');
+      const std::string gap(widths[c] - text_width(cells[c]), ' ');
       line += columns_[c].align == Align::kRight ? gap + cells[c] : cells[c] + gap;
     }
     line.erase(line.find_last_not_of(' ') + 1);
@@ -68,6 +80,23 @@ std::string Table::markdown() const {
     if (!row.empty()) put(row);
   }
   return text;
+}
+
+std::string Table::html() const {
+  const auto cell = [&](const char* tag, size_t c, const std::string& text) {
+    const char* style = columns_[c].align == Align::kRight ? " class=\"number\"" : "";
+    return fmt::format("<{0}{1}>{2}</{0}>", tag, style, escape_xml(text));
+  };
+  std::string text = "<table class=\"data\">\n<thead><tr>";
+  for (size_t c = 0; c < columns_.size(); ++c) text += cell("th", c, columns_[c].title);
+  text += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : rows_) {
+    if (row.empty()) continue;
+    text += "<tr>";
+    for (size_t c = 0; c < row.size(); ++c) text += cell("td", c, row[c]);
+    text += "</tr>\n";
+  }
+  return text + "</tbody>\n</table>\n";
 }
 
 }  // namespace onetap::tool

@@ -23,6 +23,8 @@ class Table {
   std::string text() const;
   // As Markdown has tables; rules are left out.
   std::string markdown() const;
+  // As HTML has them: <table class="data"> with a head and a body, rules left out.
+  std::string html() const;
 
  private:
   std::vector<Column> columns_;

@@ -32,6 +32,9 @@ void require_training(const char* verb) {
 void add_freeze(CLI::App& app, Action& action) {
   add_missing(app, action, "freeze", "a run to a .tap file");
 }
+void add_prune(CLI::App& app, Action& action) {
+  add_missing(app, action, "prune", "cut channels out of a trained dense network");
+}
 void add_sensitivity(CLI::App& app, Action& action) {
   add_missing(app, action, "sensitivity", "harden one layer at a time");
 }

@@ -19,6 +19,7 @@ void add_data(CLI::App& app, Action& action);
 void add_nets(CLI::App& app, Action& action);
 void add_count(CLI::App& app, Action& action);
 void add_freeze(CLI::App& app, Action& action);
+void add_prune(CLI::App& app, Action& action);
 void add_sensitivity(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_heatmap(CLI::App& app, Action& action);
@@ -29,6 +30,7 @@ void add_bench_train(CLI::App& bench, Action& action);
 void add_bench_data(CLI::App& bench, Action& action);
 void add_launch(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
+void add_reproduce(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 }  // namespace onetap::tool

@@ -102,7 +102,7 @@ void report(const char* problem) {
 
 int run(const Arguments& arguments) {
   const auto model = Model::open(arguments.files[0], arguments.model);
-  const View view = network_view(*model, "run");
+  const View view = network_view(model->graph(), model->pixels(), "run");
   Session session(model, {arguments.threads > 0 ? arguments.threads : available_cpus(), 1});
   std::vector<float> pixels(static_cast<size_t>(view.floats())), outputs(static_cast<size_t>(model->output_floats()));
   Image image;
@@ -117,8 +117,9 @@ int run(const Arguments& arguments) {
       continue;
     }
     session.run(pixels.data(), 1, outputs.data());
+    const auto guesses = best_guesses(*model, outputs, static_cast<size_t>(arguments.top));
     std::printf("%s:", printable(name).c_str());
-    for (const Guess& guess : best_guesses(*model, outputs, static_cast<size_t>(arguments.top))) {
+    for (const Guess& guess : guesses) {
       std::printf("  %s %.2f %%", printable(guess.name).c_str(), 100 * guess.probability);
     }
     std::printf("\n");

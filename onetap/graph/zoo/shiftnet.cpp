@@ -27,6 +27,10 @@ std::string widening_module(Builder& net, const std::string& block, const std::s
   return net.concat(block + ".concat", {residue(net, block, from, group, group.expansion, missing, 2), halved});
 }
 
+std::string residual_module(Builder& net, const std::string& block, const std::string& from, const Group& group) {
+  return net.add(block + ".add", residue(net, block, from, group, group.expansion_of_rest, group.width, 1), from);
+}
+
 }  // namespace
 
 Graph imagenet_shiftnet(const ArchSpec& spec) {
@@ -38,8 +42,7 @@ Graph imagenet_shiftnet(const ArchSpec& spec) {
   for (const Group& group : groups) {
     for (int64_t i = 0; i < group.modules; ++i) {
       const std::string block = "layer" + std::to_string(layer) + "." + std::to_string(i);
-      x = i == 0 ? widening_module(net, block, x, group)
-                 : net.add(block + ".add", residue(net, block, x, group, group.expansion_of_rest, group.width, 1), x);
+      x = i == 0 ? widening_module(net, block, x, group) : residual_module(net, block, x, group);
     }
     ++layer;
   }

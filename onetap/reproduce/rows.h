@@ -1,0 +1,33 @@
+// How the tables of experiments are put together. For the sources of this room alone.
+#pragma once
+
+#include "onetap/reproduce/experiment.h"
+
+namespace onetap {
+
+// `more` over `base`: a key that is there takes the new value at its old place.
+Settings with(Settings base, const Settings& more);
+
+// The authors' training on CIFAR: 300 epochs, or 400 for ResNet-50 and -56, learning rate 0.1 divided by 10 every 100.
+Settings cifar_training(int64_t epochs = 300);
+
+RunSpec cifar_run(const char* data, const char* arch, int64_t width, const char* method, int64_t epochs = 300,
+                  const Settings& more = {});
+// Table 1's, Table 2's and Table 3's networks with Shift Attention Layers.
+RunSpec sanet_resnet20(const char* data, int64_t width = 83, const Settings& more = {});
+RunSpec sanet_resnet56(const Settings& more = {});
+RunSpec sanet_resnet50(const Settings& more = {});
+
+// Wu et al.: ShiftResNet-110 with E = 6 in their own schedule. Jeon and Kim: AS-ResNet [88x1] in theirs.
+RunSpec shiftresnet110(const char* data);
+RunSpec asresnet(const char* data);
+
+// What is cut out of `source` and fine-tuned for 40 epochs at a constant learning rate of 0.001, as Li et al. do.
+RunSpec cut_from(const RunSpec& source, const CutSpec& cut);
+RunSpec starting_from(const RunSpec& source, RunSpec::Takes takes, RunSpec run);
+
+std::vector<Experiment> paper_tables();
+std::vector<Experiment> paper_figures();
+std::vector<Experiment> own_experiments();
+
+}  // namespace onetap
