@@ -10,7 +10,7 @@ import unittest
 from support import ONETAP, CommandTest, main, metrics, needs_training, onetap, trained, weights
 
 RECIPE = ["--arch", "resnet8", "--width", "4", "--data", "shapes:train=320,test=80", "--batch-size", "16", "--epochs",
-          "6", "--threads", "1", "--checkpoint-steps", "3", "--restart-momentum"]
+          "4", "--threads", "1", "--checkpoint-steps", "3", "--restart-momentum"]
 KILLS = int(os.environ.get("ONETAP_KILLS", "25"))
 
 
