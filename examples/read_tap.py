@@ -15,8 +15,7 @@ for node in [node for node in graph["nodes"] if node["op"] == "tapconv" and "ker
     positions = (bits.reshape(-1, width) @ (1 << np.arange(width))).reshape(groups, *weight.shape[1:])
     print(f"{node['name']}: {weight.size} weights kept, per position {np.bincount(positions.ravel(), minlength=size)}")
 for node in [node for node in graph["nodes"] if node.get("method") == "binary"]:
-    scale, signs = tensors[node["name"] + ".scale"].astype("f4"), tensors[node["name"] + ".signs"]
-    each = signs.size * 8 // node["out"]  # weights of an output: less than 8 bits are left (so with 8 outputs or more)
-    bits = np.unpackbits(signs, bitorder="little")[: each * node["out"]].reshape(-1, each)
-    weight = np.where(bits == 1, -scale[:, None], scale[:, None])  # [out, in / groups * rows * columns]
-    print(f"{node['name']}: {weight.size} binary weights, {np.mean(weight < 0):.0%} negative, mean scale {scale.mean():.3g}")
+    # Weight i of [out, in / groups, ...] is scale[output], negative where bit i is 1; zeros fill the last byte.
+    bits = np.unpackbits(tensors[node["name"] + ".signs"], bitorder="little")
+    scale = tensors[node["name"] + ".scale"]
+    print(f"{node['name']}: {bits.sum()} binary weights negative, scales {scale.min():.4g} to {scale.max():.4g}")

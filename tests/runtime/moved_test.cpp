@@ -1,6 +1,7 @@
 // Shifts, active shifts, folded shifts, binary weights and depthwise convolutions in whole networks: sessions against
 // the reference executor, on every target.
 #include "onetap/graph/text.h"
+#include "onetap/graph/zoo/zoo.h"
 #include "onetap/runtime/reference.h"
 #include "onetap/runtime/session.h"
 #include "tests/support/support.h"
@@ -141,6 +142,19 @@ TEST(Moved, DepthwiseBlocksEqualTheReference) {
                 "i = conv h out=24 kernel=3 groups=6 pad=1 bias=1\ng = gap i\n"),
         "side " + std::to_string(side));
     if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Moved, NetworksOfTheRivalsEqualTheReference) {
+  const struct {
+    const char* arch;
+    int64_t width;
+  } rows[] = {{"shiftresnet20", 9}, {"asresnet", 9}, {"mobilenetv2", 4}, {"squeezenet", 12}};
+  for (const auto& row : rows) {
+    NetSpec spec;
+    spec.arch = row.arch;
+    spec.width = row.width;
+    expect_equals_reference(random_tap_net(frozen_form(build_network(spec)).graph, 2), row.arch, {}, {2, 1});
   }
 }
 

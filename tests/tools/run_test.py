@@ -8,6 +8,8 @@ import zlib
 
 from support import ONETAP, CommandTest, main, onetap
 
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
+
 
 def png(path, colour, size=32):
     """A PNG of one colour with a brighter corner, written by hand."""
@@ -128,6 +130,29 @@ class Run(Tap):
                 self.assertEqual(json.loads(result.stdout)["target"], "plain")
             else:
                 self.assertEqual(result.returncode, 2)
+
+
+class Rivals(Tap):
+    def test_run_and_open_in_python(self):
+        """Binary weights, shifts and a depthwise convolution: in a file, by two targets, and by the example's reader."""
+        net = self.write("net.txt", "onetap-net 1\nx = input 3x32x32\na = conv x out=9 kernel=3 pad=1 method=binary\n"
+                         "s = shift a kernel=3\nr = relu s\nm = activeshift r stride=2\n"
+                         "d = conv m out=18 kernel=3 pad=1 groups=9\nt = shift d kernel=3\nc = conv t out=12 bias=1\n"
+                         "g = gap c\nf = linear g out=10 method=binary\n")
+        self.succeeds("nets", net, "--tap", self.path("net.tap"))
+        image = png(self.path("a.png"), (200, 20, 60))
+        tops = [json.loads(self.succeeds("run", self.path("net.tap"), image, "--json", *flags).stdout)["top"]
+                for flags in ([], ["--target", "plain"])]
+        for a, b in zip(*tops):
+            self.assertAlmostEqual(a["probability"], b["probability"], places=4)
+        script = os.path.join(EXAMPLES, "read_tap.py")
+        result = subprocess.run(["/usr/bin/python3", script, self.path("net.tap")], text=True, capture_output=True)
+        if "No module named 'numpy'" in result.stderr:
+            self.skipTest("no numpy")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("c: 216 weights kept", result.stdout)  # the shift before it went into it: 12 x 18, one position each
+        self.assertRegex(result.stdout, r"a: \d+ binary weights negative")
+        self.assertRegex(result.stdout, r"f: \d+ binary weights negative")
 
 
 class HugeNetwork(Tap):
