@@ -66,8 +66,8 @@ struct TakeApart {
   float* parts = nullptr;
 };
 
-// Planes into the scratch of a PlanePlan, between its zeros. Column i of a row goes to part (i + left) % stride_w, place
-// (i + left) / stride_w; floats behind a row, up to a vector, are set to 0 or left alone.
+// Planes into the scratch of a PlanePlan, between its zeros. Column i of a row goes to part (i + left) % stride_w,
+// place (i + left) / stride_w; floats behind a row, up to a vector, are set to 0 or left alone.
 struct PadPlanes {
   const float* x = nullptr;
   int64_t x_plane = 0;
@@ -84,12 +84,15 @@ struct PadPlanes {
 
 // Planes of the result of a PlanePlan, or a tile of each.
 struct PlaneSums {
-  const float* x = nullptr;   // the copies of the first group
-  int64_t group_floats = 0;   // from one group's copies to the next
+  const float* x = nullptr;  // the copies of the first group
+  int64_t group_floats = 0;  // from one group's copies to the next
   int64_t groups = 0;
-  int64_t results = 0;        // of a group
+  int64_t results = 0;  // of a group
   const PlaneUnit* units = nullptr;
   int64_t unit_count = 0, whole_units = 0;
+  // The units' rows, where all results have the same 3x3 taps a row, and a column, apart: rows of units, and floats
+  // from one to the next. 0: any taps.
+  int64_t window_rows = 0, row_floats = 0, units_per_row = 0;
   // Taps of result d, counted from the first group's first: [from[d], from[d + 1]) of these.
   const int64_t* from = nullptr;
   const int32_t* offsets = nullptr;

@@ -12,11 +12,12 @@ namespace {
 // Padded planes at a time: as many as leave the first cache room for what they are made from and for the result.
 constexpr int64_t kScratchFloats = 4096;
 
-// A pack has a copy per kernel column, but no vector of it is half empty: that pays where rows are short, and all of the
-// kernel is read.
+// A pack has a copy per kernel column, but no vector of it is half empty: that pays where rows are short, and all of
+// the kernel is read.
 bool packs(const ConvShape& shape, bool dense, int64_t lanes) {
   const bool is_shifted = (shape.in_w + shape.stride_w - 1) / shape.stride_w == shape.out_w();
-  return is_shifted && 2 * shape.out_w() <= lanes && (dense || shape.taps == 0);
+  return is_shifted && shape.stride_h == 1 && shape.stride_w == 1 && 2 * shape.out_w() <= lanes &&
+         (dense || shape.taps == 0);
 }
 
 // Pixels of the output that are packed at a time: whole vectors.
@@ -93,6 +94,9 @@ PlanePlan::PlanePlan(const ConvShape& shape, const ConvWeights& weights, bool de
   } else {
     pad(taps, kernels.lanes);
     place_taps(nullptr, taps, weights.bias);
+    const bool is_window = shape.kernel_h == 3 && shape.kernel_w == 3 && shape.dilation_h == 1 && shape.stride_h == 1;
+    // Unless some lie outside, and were left out.
+    has_windows_ = is_window && shape.in_per_group() == 1 && static_cast<int64_t>(taps.taps.size()) == 9 * shape.out;
   }
 }
 
@@ -172,7 +176,8 @@ int64_t plane_plan_bytes(const PlaneShape& shape, int64_t taps, const KernelSet&
 
 int64_t plane_plan_bytes(const ConvShape& shape, bool dense, const KernelSet& kernels) {
   const int64_t taps = shape.out * shape.in_per_group() * (dense ? shape.area() : shape.taps_per_slice());
-  const int64_t masks = packs(shape, dense, kernels.lanes) ? pack_layout_bytes(shape, packed_tile(shape, kernels.lanes)) : 0;
+  const int64_t masks =
+      packs(shape, dense, kernels.lanes) ? pack_layout_bytes(shape, packed_tile(shape, kernels.lanes)) : 0;
   return plane_plan_bytes(plane_shape(shape), taps, kernels) + masks;
 }
 

@@ -76,6 +76,8 @@ class PlanePlan {
   const std::vector<PlaneUnit>& units() const { return units_; }  // of a tile
   // Units of which all pixels may be written; those behind them end with the plane.
   int64_t whole_units() const { return whole_units_; }
+  // Whether each result has 3x3 taps, rows and columns of x apart, on a padded plane that is not strided down.
+  bool has_windows() const { return has_windows_; }
   const int64_t* from() const { return from_.data(); }  // taps of result d: [from()[d], from()[d + 1])
   const int32_t* offsets() const { return offsets_.data(); }
   const float* weights() const { return weights_.data(); }
@@ -97,6 +99,7 @@ class PlanePlan {
   int64_t groups_at_once_ = 1, tile_ = 0;
   std::vector<PlaneUnit> units_;
   int64_t whole_units_ = 0;
+  bool has_windows_ = false;
   std::vector<int64_t> from_;
   std::vector<int32_t> offsets_;  // of a tap from its unit's place
   std::vector<float> weights_;

@@ -1,8 +1,8 @@
 // The kernels of PlanePlan: part of kernels-inl.h, which includes it.
 
 // Whether a lane is among the first so many: kFirstLanes + kLineFloats - count.
-alignas(kLineBytes) constexpr uint32_t kFirstLanes[2 * kLineFloats] = {
-    ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
+alignas(kLineBytes) constexpr uint32_t kFirstLanes[2 * kLineFloats] = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u,
+                                                                       ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
 
 KERNELS_ATTR inline ops::V first_lanes(ops::V v, int64_t count) {
   return ops::bit_and(v, ops::load_unaligned(reinterpret_cast<const float*>(kFirstLanes + kLineFloats - count)));
@@ -122,16 +122,73 @@ KERNELS_ATTR inline void cut_unit(const PlaneSums& task, const PlaneUnit& unit) 
   });
 }
 
+// kWindowRows rows of T units with 3x3 taps: of the rows that it loads, most go into three sums.
+constexpr int kWindow = 3, kWindowRows = 4;
+
+template <int T>
+KERNELS_ATTR void window_units(const PlaneSums& task, const PlaneUnit* ONETAP_RESTRICT units) {
+  const ops::V floor = ops::broadcast(task.relu ? 0.0f : -std::numeric_limits<float>::infinity());
+  const int64_t row = task.row_floats;
+  int64_t from[T];
+  for (int t = 0; t < T; ++t) from[t] = units[t].from;
+  over_results(task, [&](const float* copies, int64_t d) KERNELS_ATTR {
+    const float* ONETAP_RESTRICT weights = task.weights + task.from[d];
+    const int32_t* ONETAP_RESTRICT offsets = task.offsets + task.from[d];
+    const ops::V bias = ops::broadcast(task.bias[d]);
+    ops::V sum[kWindowRows][T];
+    for (int r = 0; r < kWindowRows; ++r) {
+      for (int t = 0; t < T; ++t) sum[r][t] = bias;
+    }
+    for (int column = 0; column < kWindow; ++column) {
+      ops::V w[kWindow];
+      for (int k = 0; k < kWindow; ++k) w[k] = ops::broadcast(weights[k * kWindow + column]);
+      const float* x = copies + offsets[column];
+#pragma GCC unroll 8  // sums must have fixed registers
+      for (int i = 0; i < kWindowRows + kWindow - 1; ++i) {
+        for (int t = 0; t < T; ++t) {
+          const ops::V pixels = ops::load_unaligned(x + i * row + from[t]);
+          for (int k = 0; k < kWindow; ++k) {
+            const int r = i - k;
+            if (r >= 0 && r < kWindowRows) sum[r][t] = ops::mul_add(w[k], pixels, sum[r][t]);
+          }
+        }
+      }
+    }
+    float* y = task.y + d * task.y_plane;
+    const float* residual = task.residual != nullptr ? task.residual + d * task.residual_plane : nullptr;
+    for (int r = 0; r < kWindowRows; ++r) {
+      for (int t = 0; t < T; ++t) {
+        const int64_t to = units[r * task.units_per_row + t].to;
+        const ops::V whole = residual != nullptr ? ops::add(sum[r][t], ops::load_unaligned(residual + to)) : sum[r][t];
+        ops::store_unaligned(ops::at_least(floor, whole), y + to);
+      }
+    }
+  });
+}
+
+// Whole rows of units; returns how many units these are.
+KERNELS_ATTR inline int64_t window_sums(const PlaneSums& task) {
+  const int64_t across = task.units_per_row, rows = std::min(task.window_rows, task.whole_units / across);
+  int64_t row = 0;
+  for (; row + kWindowRows <= rows; row += kWindowRows) {
+    int64_t i = 0;
+    for (; i + 2 <= across; i += 2) window_units<2>(task, task.units + row * across + i);
+    if (i < across) window_units<1>(task, task.units + row * across + i);
+  }
+  return row * across;
+}
+
 KERNELS_ATTR inline void plane_sums(const PlaneSums& task) {
   constexpr int64_t kAtOnce = 8;  // enough to hide the latency, few enough for 16 registers
   using Run = void (*)(const PlaneSums&, const PlaneUnit*);
   static constexpr Run kRuns[kAtOnce] = {&whole_units<1>, &whole_units<2>, &whole_units<3>, &whole_units<4>,
                                          &whole_units<5>, &whole_units<6>, &whole_units<7>, &whole_units<8>};
+  const int64_t done = task.window_rows > 0 ? window_sums(task) : 0;
   // Pieces of nearly one size, rather than wide ones and a narrow rest.
-  const int64_t pieces = (task.whole_units + kAtOnce - 1) / kAtOnce;
+  const int64_t left = task.whole_units - done, pieces = (left + kAtOnce - 1) / kAtOnce;
   for (int64_t piece = 0; piece < pieces; ++piece) {
-    const int64_t first = task.whole_units * piece / pieces, last = task.whole_units * (piece + 1) / pieces;
-    kRuns[last - first - 1](task, task.units + first);
+    const int64_t first = left * piece / pieces, last = left * (piece + 1) / pieces;
+    kRuns[last - first - 1](task, task.units + done + first);
   }
   for (int64_t i = task.whole_units; i < task.unit_count; ++i) cut_unit(task, task.units[i]);
 }

@@ -54,6 +54,11 @@ void run_planes(const KernelSet& kernels, const PlanePlan& plan, const ConvIo& i
   sums.y_plane = io.y_plane;
   sums.residual_plane = io.residual_plane;
   sums.relu = io.relu;
+  if (plan.has_windows()) {
+    sums.window_rows = shape.out_h;
+    sums.row_floats = plan.padded().pitch;
+    sums.units_per_row = static_cast<int64_t>(plan.units().size()) / shape.out_h;
+  }
   for (int64_t group = first; group < last; group += at_once) {
     const int64_t groups = std::min(at_once, last - group);
     for (int64_t pixel = 0; pixel < shape.pixels(); pixel += plan.tile()) {

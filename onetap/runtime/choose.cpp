@@ -23,7 +23,7 @@ constexpr int64_t kTilesInPack = 2;
 constexpr int64_t kMaxChannels = 96;
 
 // Kernel slices of a group up to which a convolution runs plane by plane.
-constexpr int64_t kFewSlices = 2;
+constexpr int64_t kFewSlices = 8;
 
 int64_t even_share(int64_t count, int64_t most) {
   const int64_t pieces = (count + most - 1) / most;

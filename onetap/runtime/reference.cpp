@@ -70,8 +70,8 @@ void compute_shift(const NodeRun& run) {
 
 void compute_active_shift(const NodeRun& run) {
   const Shape& in = run.in_shape();
-  reference::active_shift({in[0], in[1], in[2], run.node.stride.h, run.node.stride.w},
-                          run.floats(run.tensors().weight), run.x().data(), run.y.data());
+  reference::active_shift({in[0], in[1], in[2], run.node.stride.h, run.node.stride.w}, run.floats(run.tensors().weight),
+                          run.x().data(), run.y.data());
 }
 
 void compute_flatten(const NodeRun& run) {

@@ -56,7 +56,7 @@ Tensor unpack_binary(std::string_view signs, const Tensor& scales, const std::ve
   auto* values = weight.data<float>();
   for (size_t i = 0; i < weight.count(); ++i) {
     const float magnitude = scale[i / of_output];
-    if (magnitude < 0) fail_data("[tap] expected scales of at least 0, got {} ({})", magnitude, label);
+    if (!(magnitude >= 0)) fail_data("[tap] expected scales of at least 0, got {} ({})", magnitude, label);
     values[i] = bits[i] != 0 ? -magnitude : magnitude;
   }
   return weight;

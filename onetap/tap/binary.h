@@ -24,7 +24,7 @@ struct BinaryWeights {
 
 // Of a weight that check_binary() took.
 BinaryWeights pack_binary(const Tensor& weight);
-// kData naming `label` if a bit after the last weight is set, or a scale is negative. `signs` has as many bytes as the
+// kData naming `label` if a bit after the last weight is set, or a scale is not at least 0. `signs` has as many bytes as the
 // weights of this shape take.
 Tensor unpack_binary(std::string_view signs, const Tensor& scales, const std::vector<int64_t>& shape,
                      std::string_view label);

@@ -9,7 +9,9 @@
 #include "tests/graph/small_nets.h"
 #include "tests/tap/random_net.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 using namespace onetap;
 using namespace onetap::testing;
@@ -40,6 +42,26 @@ more = add bent hidden
 fc = linear more out=5 bias=0
 unread = relu deep
 output fc
+)";
+
+// What the rivals of tap convolutions are frozen to: shifts and active shifts that stay, at both strides, a shift that
+// went into its convolution, binary weights, depthwise convolutions.
+constexpr const char* kRivals = R"(onetap-net 1
+x = input 3x13x11
+a = conv x out=20 kernel=3 pad=1 bias=1 method=binary
+ra = relu a
+s = shift ra kernel=5 dilation=2
+rs = relu s
+t = shift rs kernel=3
+folded = conv t out=12 stride=2 bias=1
+f = activeshift folded
+g = activeshift f stride=2
+d = conv g out=24 kernel=3 pad=1 groups=12 bias=1
+e = conv d out=24 kernel=5 pad=2 stride=2 groups=24
+far = activeshift e
+u = shift far kernel=3 counts=3,3,0,0,9,0,0,4,5
+pool = gap u
+fc = linear pool out=5 method=binary
 )";
 
 void dump(const std::filesystem::path& folder, const std::string& name, TapNet net, uint64_t seed) {
@@ -78,6 +100,13 @@ int main(int argc, char** argv) {
   dump(folder, "rare", rare, seed);
   rare.weight_type = WeightType::kF16;
   dump(folder, "rare-f16", rare, seed);
+  TapNet rivals = random_tap_net(frozen_form(parse_network(kRivals)).graph, seed);
+  auto* far = rivals.layers["far"].weight.data<float>();
+  const float places[] = {0, 1, -1, 2, 100.5f, 0, 0.5f, -1e30f};  // whole pixels, and outside of the image
+  std::copy(std::begin(places), std::end(places), far);
+  dump(folder, "rivals", rivals, seed);
+  rivals.weight_type = WeightType::kF16;
+  dump(folder, "rivals-f16", rivals, seed);
   for (const char shortcut : {'A', 'B'}) {
     const Graph graph = frozen_form(small_resnet(sal_method(), shortcut)).graph;
     dump(folder, std::string("resnet-") + shortcut, random_tap_net(graph, seed), seed);

@@ -31,6 +31,8 @@ const std::map<Op, std::string> kExamples = {
     {Op::kFlatten, "y = flatten x"},
     {Op::kLinear, "f = flatten x\ny = linear f out=6"},
     {Op::kAffine, "y = affine x"},
+    {Op::kShift, "y = shift x kernel=3 counts=1,0,0,0,0,0,1,0,1"},
+    {Op::kActiveShift, "y = activeshift x stride=2"},
 };
 
 TEST(Ops, BothExecutorsHaveEveryOpOfFrozenNetworks) {
