@@ -152,8 +152,8 @@ void ConvPlan::write_streams(const ConvWeights& weights) {
       for (int64_t chunk = segment.first_chunk; chunk < segment.first_chunk + segment.chunks; ++chunk) {
         const int64_t output = first_output + chunk_outputs_[static_cast<size_t>(chunk)];
         visit_entries(weights, block, chunk, [&](const Entry& entry) {
-          *place++ =
-              static_cast<uint16_t>((entry.channel * layout_.channel_floats() + layout_.place(entry.position)) / lanes_);
+          *place++ = static_cast<uint16_t>((entry.channel * layout_.channel_floats() + layout_.place(entry.position)) /
+                                           lanes_);
           for (int r = 0; r < segment.outputs; ++r) *weight++ = weight_of(output + r, first + entry.channel, entry);
         });
       }

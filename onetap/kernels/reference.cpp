@@ -127,8 +127,8 @@ void shift(const ShiftShape& shape, const uint16_t* codes, const float* x, float
 void active_shift(const ActiveShiftShape& shape, const float* shifts, const float* x, float* y) {
   // In double, any float may be added to a row.
   const auto pixel = [&](int64_t c, double row, double column) {
-    const bool inside = row >= 0 && row < static_cast<double>(shape.in_h) && column >= 0 &&
-                        column < static_cast<double>(shape.in_w);
+    const bool inside =
+        row >= 0 && row < static_cast<double>(shape.in_h) && column >= 0 && column < static_cast<double>(shape.in_w);
     if (!inside) return 0.0f;
     return x[(c * shape.in_h + static_cast<int64_t>(row)) * shape.in_w + static_cast<int64_t>(column)];
   };

@@ -72,6 +72,8 @@ std::function<torch::Tensor(const std::vector<torch::Tensor>&)> plain_op(const N
   }
 }
 
+}  // namespace
+
 void check_trainable(const Graph& graph) {
   int64_t total = 0;
   for (const Node& node : graph.nodes()) {
@@ -80,11 +82,9 @@ void check_trainable(const Graph& graph) {
     }
     if (node.op == Op::kConv) total += node.out * (in_channels(graph, node) / node.groups) * node.kernel.area();
     if (node.op == Op::kLinear) total += node.out * in_channels(graph, node);
-    if (total > kMaxParameters) fail_usage("[nn] {} has more than 2^33 weights", graph.name());
+    if (total > kMaxParameters) fail_usage("[nn] expected at most 2^33 weights, got more ({})", graph.name());
   }
 }
-
-}  // namespace
 
 template <typename Layer>
 Layer GraphModuleImpl::place(const std::string& name, Layer layer) {

@@ -24,6 +24,9 @@ enum class WeightInit {
   kFanOut,   // Kaiming normal over fan-out
 };
 
+// kUsage if a module of it cannot be made: it has ops of frozen networks, or more weights than any machine holds.
+void check_trainable(const Graph& graph);
+
 class GraphModuleImpl : public torch::nn::Module {
  public:
   // Parameters are called as the nodes are, with dots: "layer1.0.conv1.weight".

@@ -57,6 +57,7 @@ Axis linear_axis(double least, double most) {
   axis.low = std::floor(least / step - 0.2) * step;
   if (least >= 0) axis.low = std::max(axis.low, 0.0);  // there is no accuracy below
   axis.high = std::ceil(most / step + 0.2) * step;
+  if (most <= 100) axis.high = std::min(axis.high, 100.0);  // nor one above
   const auto count = std::llround((axis.high - axis.low) / step);
   for (int64_t i = 0; i <= count; ++i) axis.ticks.push_back(axis.low + static_cast<double>(i) * step);
   return axis;

@@ -1,4 +1,5 @@
-// Points and curves over one axis, in one or several panels: the paper's figures with ours beside theirs.
+// Accuracies in percent as points and curves over one axis, in one or several panels: the paper's figures with ours
+// beside theirs.
 #pragma once
 
 #include <optional>

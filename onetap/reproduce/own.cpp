@@ -72,9 +72,9 @@ Experiment demo() {
                           {"width", "8"},
                           {"method", method},
                           {"epochs", "6"},
-                          {"batch_size", "100"},
-                          {"lr", "0.1"},
-                          {"lr_every", "2"}},
+                          {"batch_size", "20"},
+                          {"lr", "0.05"},
+                          {"schedule", "cosine"}},
                          more);
     return spec;
   };

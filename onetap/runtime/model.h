@@ -58,7 +58,7 @@ class Model {
     const StepKind* kind = nullptr;  // what runs it
     std::unique_ptr<ConvPlan> conv;
     std::unique_ptr<PlanePlan> planes;  // a shift, or a convolution that runs so (runs_by_planes)
-    std::vector<float> weight, bias;  // linear, affine
+    std::vector<float> weight, bias;    // linear, affine
     PoolShape pool;
   };
   const ExecutionPlan& plan() const { return plan_; }

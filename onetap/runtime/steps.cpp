@@ -51,8 +51,8 @@ int64_t moved_bytes(const LayerSource& source) {
 }
 
 void prepare_moved(const LayerSource& source, Model::Layer& layer) {
-  layer.planes = std::make_unique<PlanePlan>(moved_shape(source), moved_taps(source.net, source.node), nullptr,
-                                             source.kernels);
+  layer.planes =
+      std::make_unique<PlanePlan>(moved_shape(source), moved_taps(source.net, source.node), nullptr, source.kernels);
 }
 
 int64_t weight_bytes(const LayerSource& source) {

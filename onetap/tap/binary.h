@@ -18,14 +18,14 @@ bool is_binary(const Node& node);
 void check_binary(const Tensor& weight, std::string_view layer);
 
 struct BinaryWeights {
-  std::string signs;          // a bit per weight in the tensor's order, from the lowest of the first byte: 1 is negative
+  std::string signs;  // a bit per weight in the tensor's order, from the lowest of the first byte: 1 is negative
   std::vector<float> scales;  // the magnitude of each output's weights
 };
 
 // Of a weight that check_binary() took.
 BinaryWeights pack_binary(const Tensor& weight);
-// kData naming `label` if a bit after the last weight is set, or a scale is not at least 0. `signs` has as many bytes as the
-// weights of this shape take.
+// kData naming `label` if a bit after the last weight is set, or a scale is not at least 0. `signs` has as many bytes
+// as the weights of this shape take.
 Tensor unpack_binary(std::string_view signs, const Tensor& scales, const std::vector<int64_t>& shape,
                      std::string_view label);
 

@@ -22,7 +22,7 @@ namespace onetap {
 namespace {
 
 constexpr const char* kFormat = "onetap-tap";
-constexpr int64_t kVersion = 2;  // the newest; files say the oldest that has all of theirs
+constexpr int64_t kVersion = 2;                // the newest; files say the oldest that has all of theirs
 constexpr const char* kFactPrefix = "about.";  // metadata keys that are facts
 
 // Types that the tensors of a node have in the file.
@@ -229,8 +229,7 @@ class Reader {
           signs = {static_cast<const char*>(found.data), found.bytes()};
           break;
         case Part::kScale:
-          tensors.weight =
-              unpack_binary(signs, to_tensor(found), layer_shapes(net.graph, node).weight, node.name);
+          tensors.weight = unpack_binary(signs, to_tensor(found), layer_shapes(net.graph, node).weight, node.name);
           break;
         case Part::kBias:
           tensors.bias = to_tensor(found);

@@ -39,8 +39,8 @@ void check_pixels(const PixelScale& pixels) {
 void check_method(const Node& node) {
   const bool has_weights = node.op == Op::kConv || node.op == Op::kLinear;
   if (!has_weights || node.method.is_dense() || is_binary(node)) return;
-  fail_data("[tap] expected inference ops alone, got a trainable {} {} '{}'", node.method.name(),
-            op_info(node.op).name, node.name);
+  fail_data("[tap] expected inference ops alone, got a trainable {} {} '{}'", node.method.name(), op_info(node.op).name,
+            node.name);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/text.h"
 #include "onetap/graph/zoo/zoo.h"
+#include "onetap/nn/graph_module.h"
 
 #include <algorithm>
 
@@ -42,6 +43,7 @@ void check_precision(const Recipe& recipe) {
 
 void check_network(const Graph& graph, const DataSource& source) {
   const auto classes = static_cast<int64_t>(source.classes.size());
+  nn::check_trainable(graph);
   graph.check_classifier(classes);
   const Shape& image = graph.input().shape;
   if (image.size() != 3 || image[0] != 3 || image[1] != image[2]) {

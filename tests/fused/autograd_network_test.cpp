@@ -4,6 +4,7 @@
 
 #include "onetap/fused/plan.h"
 #include "onetap/graph/text.h"
+#include "onetap/train/parameter_rules.h"
 #include "tests/fused/same_steps.h"
 #include "tests/support/keep_centre.h"
 
@@ -35,11 +36,11 @@ r3 = relu sum
 unread = conv r3 out=2 kernel=3
 taps = conv r3 out=4 kernel=3 pad=1 stride=2 method=sal share=2
 bn3 = bn taps
+r4 = relu bn3
 high = maxpool r3 kernel=2 stride=2
 mean = avgpool r3 kernel=2 stride=2
-both = concat bn3 high mean
-r4 = relu both
-flat = flatten r4
+all = concat r4 high mean
+flat = flatten all
 fc1 = linear flat out=7 bias=0
 r5 = relu fc1
 fc2 = linear r5 out=5
@@ -56,6 +57,10 @@ Graph padded_shortcuts(const Method& method) {
   return graph;
 }
 
+Graph network_of(const char* method) {
+  return testing::small_network("resnet8", 5, Method(*find_method(method)));
+}
+
 std::vector<AnyNetwork> any_networks() {
   // ResNet-8 has a stem, 6 convolutions in blocks and, with projections, 2 of those.
   std::vector<AnyNetwork> all = {
@@ -64,6 +69,11 @@ std::vector<AnyNetwork> any_networks() {
       {"share", padded_shortcuts(sal_method(1, 2)), 7, true},
       {"taps2", padded_shortcuts(sal_method(2, 2)), 1},
       {"own_method", padded_shortcuts(Method(testing::keep_centre()).set("fade", 0.5)), 1},
+      {"random_taps", network_of("random-taps"), 3},
+      {"shift", network_of("shift"), 9},
+      {"active_shift", network_of("active-shift"), 9, true},
+      {"binary_connect", network_of("bc"), 0},
+      {"bwn", network_of("bwn"), 0},
       {"usual", testing::small_network("resnet8", 5, sal_method()), 9},
       {"dense", testing::small_network("resnet8", 5, std::nullopt), 9},
   };
@@ -81,12 +91,17 @@ class AutogradSteps : public ::testing::TestWithParam<AnyNetwork> {};
 TEST_P(AutogradSteps, AreThePlainOnes) {
   const AnyNetwork& c = GetParam();
   if (c.device.is_cuda() && (!torch::cuda::is_available() || cuda_ops() == nullptr)) GTEST_SKIP() << "skipped: no GPU";
-  testing::expect_same_steps(
-      c.graph, c.device, c.nesterov, [&](const nn::GraphModule& module, const nn::NamedTensors& momenta) {
-        auto network = std::make_unique<AutogradNetwork>(module, momenta, AutogradOptions{}, testing::ops_of(c.device));
-        EXPECT_EQ(network->kernel_convs(), c.kernel_convs);
-        return network;
-      });
+  Recipe recipe;
+  recipe.decay_norms = false;
+  recipe.shift_lr = 0.1;
+  const nn::ParameterRules rules = parameter_rules(c.graph, recipe);
+  const auto make = [&](const nn::GraphModule& module, const nn::NamedTensors& momenta) {
+    const AutogradOptions options{torch::kFloat32, Sgd(*module, {}, rules).rules()};
+    auto network = std::make_unique<AutogradNetwork>(module, momenta, options, testing::ops_of(c.device));
+    EXPECT_EQ(network->kernel_convs(), c.kernel_convs);
+    return network;
+  };
+  testing::expect_same_steps(c.graph, c.device, c.nesterov, make, rules);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AutogradSteps, ::testing::ValuesIn(any_networks()),
@@ -97,6 +112,7 @@ INSTANTIATE_TEST_SUITE_P(All, AutogradSteps, ::testing::ValuesIn(any_networks())
 void expect_rules(torch::Device device) {
   torch::manual_seed(4);
   nn::GraphModule module(testing::small_network("resnet8", 4, sal_method()));
+  set_gpu_arithmetic(/*tf32=*/false);
   module->to(device);
   const auto images = torch::randn({6, 3, 8, 8}).to(device);
   const auto labels = torch::randint(0, 5, {6}, torch::kInt64).to(device);

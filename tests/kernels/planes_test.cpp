@@ -53,7 +53,8 @@ class PlaneMemory {
     for (int64_t d = 0; d < shape_.out; ++d) {
       const float* plane = y_.data() + skew_ + d * (room_ + kGuard);
       for (int64_t i = 0; i < shape_.pixels(); ++i) {
-        const double one = std::abs(static_cast<double>(plane[i]) - expected[static_cast<size_t>(d * shape_.pixels() + i)]);
+        const double one =
+            std::abs(static_cast<double>(plane[i]) - expected[static_cast<size_t>(d * shape_.pixels() + i)]);
         gap = std::max(gap, std::isnan(one) ? std::numeric_limits<double>::infinity() : one);
       }
       for (int64_t i = 0; i < kGuard; ++i) {

@@ -62,11 +62,12 @@ TEST(Chart, LeavesOutWhatCannotBeDrawn) {
   EXPECT_EQ(occurrences(chart_svg("T", {}), "</svg>"), 1u);
 }
 
-TEST(Chart, AccuraciesHaveNoNegativeTicks) {
+TEST(Chart, AccuraciesLieBetween0And100) {
   const std::string svg = chart_svg("T", {{"x", "y", true, {{"a", Kind::kOurs, {{1, 1.3}, {2, 95}}}}}});
   EXPECT_EQ(occurrences(svg, ">-"), 0u);
   EXPECT_EQ(occurrences(svg, ">0</text>"), 1u);
   EXPECT_EQ(occurrences(svg, ">100</text>"), 1u);
+  EXPECT_EQ(occurrences(svg, ">120</text>"), 0u);
 }
 
 TEST(Chart, AnAxisCanBeginAboveSomePoints) {

@@ -49,12 +49,11 @@ void on_every_target(const TapNet& net, const std::string& what) {
 
 TEST(Moved, ShiftsEqualTheReference) {
   for (const int64_t width : {1, 2, 7, 8, 9, 15, 16, 17, 31, 33}) {
-    for (const char* attributes :
-         {"kernel=1", "kernel=3", "kernel=3 dilation=2", "kernel=5", "kernel=1x7", "kernel=63 dilation=64",
-          "kernel=3 counts=4,0,3,2,1,0,0,9,1"}) {
+    for (const char* attributes : {"kernel=1", "kernel=3", "kernel=3 dilation=2", "kernel=5", "kernel=1x7",
+                                   "kernel=63 dilation=64", "kernel=3 counts=4,0,3,2,1,0,0,9,1"}) {
       // Between ReLUs, so that it stays a shift, and from values with gaps between planes.
-      const std::string text = "x = input 20x6x" + std::to_string(width) + "\na = relu x\ny = shift a " + attributes +
-                               "\nz = relu y\n";
+      const std::string text =
+          "x = input 20x6x" + std::to_string(width) + "\na = relu x\ny = shift a " + attributes + "\nz = relu y\n";
       on_every_target(network(text), text);
       if (HasFatalFailure()) return;
     }
@@ -65,13 +64,14 @@ TEST(Moved, ShiftsEqualTheReference) {
 TEST(Moved, ActiveShiftsEqualTheReference) {
   for (const int64_t width : {1, 3, 8, 9, 16, 17, 33}) {
     for (const int64_t stride : {1, 2, 3}) {
-      const std::string text = "x = input 9x7x" + std::to_string(width) + "\ny = activeshift x stride=" +
-                               std::to_string(stride) + "\nz = conv y out=4\nw = add z z\n";
+      const std::string text = "x = input 9x7x" + std::to_string(width) +
+                               "\ny = activeshift x stride=" + std::to_string(stride) +
+                               "\nz = conv y out=4\nw = add z z\n";
       TapNet net = network(text, static_cast<uint64_t>(width));
       on_every_target(net, text);
       // Whole pixels, the edges of the image, and places that no image has.
-      const std::vector<float> by = {0,      1,       -1,    0,     2.5f,   -3,    6,     -6,   6.5f,
-                                     -6.99f, 1e-10f,  -1e-10f, 1e9f, -1e9f, 3e38f, -3e38f, 0.25f, 1e30f};
+      const std::vector<float> by = {0,      1,      -1,      0,    2.5f,  -3,    6,      -6,    6.5f,
+                                     -6.99f, 1e-10f, -1e-10f, 1e9f, -1e9f, 3e38f, -3e38f, 0.25f, 1e30f};
       std::copy(by.begin(), by.end(), net.layers["y"].weight.data<float>());
       on_every_target(net, text + "special shifts");
       if (HasFatalFailure()) return;
@@ -173,7 +173,8 @@ TEST(Moved, ThreadsChangeNothing) {
 }
 
 TEST(Moved, CostsAreCounted) {
-  const Model model(network("x = input 16x8x8\ns = shift x kernel=3\na = relu s\nd = conv a out=32 kernel=3 pad=1 groups=16\n"));
+  const Model model(
+      network("x = input 16x8x8\ns = shift x kernel=3\na = relu s\nd = conv a out=32 kernel=3 pad=1 groups=16\n"));
   EXPECT_EQ(model.macs(), 32 * 9 * 64);  // a shift multiplies nothing
   EXPECT_EQ(model.dense_macs(), model.macs());
   EXPECT_GE(model.weight_bytes(), 32 * 9 * 4);

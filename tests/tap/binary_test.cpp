@@ -25,17 +25,21 @@ TEST(Binary, SignsArePackedFromTheLowestBit) {
   EXPECT_EQ(packed.signs, std::string("\x89\x03", 2));
   EXPECT_EQ(packed.scales, (std::vector<float>{2, 0.5f}));
   EXPECT_TRUE(unpack_binary(packed.signs, Tensor::of<float>({2, 0.5f}, {2}), {2, 5}, "c") == weight);
-  expect_error(ErrorKind::kData, "zero bits after the last",
-               [] { unpack_binary("\x89\x07", Tensor::of<float>({2, 1}, {2}), {2, 5}, "c"); });
-  expect_error(ErrorKind::kData, "scales of at least 0, got -1 (c)",
-               [] { unpack_binary("\x89\x03", Tensor::of<float>({2, -1}, {2}), {2, 5}, "c"); });
+  expect_error(ErrorKind::kData, "zero bits after the last", [] {
+    unpack_binary("\x89\x07", Tensor::of<float>({2, 1}, {2}), {2, 5}, "c");
+  });
+  expect_error(ErrorKind::kData, "scales of at least 0, got -1 (c)", [] {
+    unpack_binary("\x89\x03", Tensor::of<float>({2, -1}, {2}), {2, 5}, "c");
+  });
 }
 
 TEST(Binary, EveryOutputHasOneMagnitude) {
-  expect_error(ErrorKind::kData, "one magnitude in output 1, got 1 and 2 (layer.conv)",
-               [] { check_binary(Tensor::of<float>({3, -3, 1, 2}, {2, 2}), "layer.conv"); });
-  expect_error(ErrorKind::kData, "type F32, got I8 (c)",
-               [] { check_binary(Tensor::of<int8_t>({1, -1}, {1, 2}), "c"); });
+  expect_error(ErrorKind::kData, "one magnitude in output 1, got 1 and 2 (layer.conv)", [] {
+    check_binary(Tensor::of<float>({3, -3, 1, 2}, {2, 2}), "layer.conv");
+  });
+  expect_error(ErrorKind::kData, "type F32, got I8 (c)", [] {
+    check_binary(Tensor::of<int8_t>({1, -1}, {1, 2}), "c");
+  });
   EXPECT_NO_THROW(check_binary(Tensor::of<float>({0.0f, -0.0f}, {1, 2}), "c"));
 }
 

@@ -23,8 +23,7 @@ def read_safetensors(path):
 
 class Freeze(CommandTest):
     def train(self, *more, out="run"):
-        self.succeeds("train", *SMALL, "--out", self.path(out), *more)
-        return self.path(out)
+        return self.trained(*SMALL, *more, out=out)
 
     def test_statistics_taken_anew(self):
         """Hardened early, the averages of training are those of another network."""
@@ -102,6 +101,8 @@ class Freeze(CommandTest):
         self.assertEqual(tensors["layer1.0.conv1.positions"][0]["dtype"], "U8")
         self.succeeds("eval", self.path("half.tap"), "--data", DATA)
         self.refused(4, "no checkpoint of step 5", "freeze", run, "--checkpoint", 5)
+        self.refused(2, "runs in 64.00 KiB of memory", "freeze", run, "--memory", "64K", "-o", self.path("large.tap"))
+        self.assertEqual([name for name in os.listdir(self.dir) if name.startswith("large")], [])
 
     def test_a_dense_run_goes_through_the_same_door(self):
         run = self.train("--method", "conv")

@@ -32,7 +32,7 @@ class HostileNames(CommandTest):
         """stdout and stderr as bytes, after a look at every one of them."""
         result = onetap(*arguments, errors="surrogateescape", **kwargs)
         out, err = os.fsencode(result.stdout), os.fsencode(result.stderr)
-        self.assertEqual(result.returncode, code, (out, err))
+        self.assertIn(result.returncode, code if isinstance(code, tuple) else (code,), (out, err))
         for byte in set(out + err):
             self.assertTrue(byte >= 0x20 or byte == 0x0a, (byte, out, err))
         self.assertNotIn("\u202e", (out + err).decode())  # which is UTF-8, or this throws
@@ -55,9 +55,7 @@ class HostileNames(CommandTest):
                           ["data", "check", "folder:" + missing], ["data", "check", missing],
                           ["bench", missing], ["bench", "data", "--data", "folder:" + missing],
                           ["eval", self.copy(os.path.join(CORPUS, "tap", "half"), "h.tap"), "--data", missing]):
-            result = onetap(*arguments, errors="surrogateescape")
-            out, err = self.output(result.returncode, *arguments, lines=1)
-            self.assertNotEqual(result.returncode, 0)
+            out, err = self.output((1, 2, 4), *arguments, lines=1)
             self.assertEqual(out, "")
             self.assertIn(SHOWN, err, arguments)
 

@@ -30,6 +30,10 @@ class MethodsTest(CommandTest):
             with open(os.path.join(run, "metrics.jsonl")) as file:
                 last = [json.loads(line) for line in file][-1]
             self.assertEqual(row["accuracy"], last["acc_soft"])
+            tap = self.path(method + ".tap")
+            self.succeeds("freeze", run, "-o", tap)
+            frozen = json.loads(self.succeeds("eval", tap, "--json", "--data", "shapes:train=96,test=40").stdout)[0]
+            self.assertEqual(frozen["accuracy"], row["accuracy"])
             if method in ("random-taps", "magnitude"):
                 heat = json.loads(self.succeeds("heatmap", run, "--all", "--json").stdout)
                 self.assertEqual(len(heat["layers"]), 6)

@@ -114,6 +114,12 @@ class Ranks(CommandTest):
         self.together(2, "captured", *flags, "--engine", "captured")
         self.assert_same_training("plain", "captured", 1e-4)
 
+    def test_captured_steps_have_no_synchronised_norms(self):
+        process = self.start(2, *SMALL, *TWO_STEPS, "--engine", "captured", "--sync-norm", "--out", self.path("run"))
+        _, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 2, errors)
+        self.assertIn("no captured steps for this run: batch norm is synchronised (sync_norm)", errors)
+
     def test_a_killed_rank_ends_all_and_another_number_goes_on(self):
         run = self.path("run")
         process = self.start(3, *LONG, "--epochs", "500", "--out", run)

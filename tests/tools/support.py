@@ -1,4 +1,6 @@
 """What the tests of the command share. Python's standard library only."""
+import atexit
+import functools
 import json
 import os
 import shutil
@@ -11,6 +13,9 @@ import unittest
 ONETAP = os.environ.get("ONETAP", "onetap")
 HAS_TRAINING = os.environ.get("ONETAP_TRAINING", "ON") == "ON"
 needs_training = unittest.skipUnless(HAS_TRAINING, "built without LibTorch")
+# A command with LibTorch takes half a second to start: './run test' leaves what needs none to the build without it.
+TRAINING_ONLY = HAS_TRAINING and os.environ.get("ONETAP_TRAINING_TESTS") == "only"
+needs_no_training = unittest.skipIf(TRAINING_ONLY, "tested without LibTorch")
 
 
 def onetap(*arguments, timeout=600, env=None, **kwargs):
@@ -23,6 +28,17 @@ def onetap(*arguments, timeout=600, env=None, **kwargs):
 
 SMALL = ["--arch", "resnet8", "--width", "4", "--data", "shapes:train=96,test=40", "--batch-size", "16",
          "--epochs", "3", "--threads", "1", "--device", "cpu"]
+
+
+@functools.lru_cache(maxsize=None)
+def trained(*arguments):
+    """A run that `train` makes of these arguments: once for all tests of a program, which change copies of it alone."""
+    folder = tempfile.mkdtemp(prefix="onetap-test-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    result = onetap("train", *arguments, "--out", os.path.join(folder, "run"))
+    if result.returncode != 0:
+        raise AssertionError(result.stderr)
+    return os.path.join(folder, "run")
 
 
 class CommandTest(unittest.TestCase):
@@ -39,6 +55,12 @@ class CommandTest(unittest.TestCase):
         with open(path, "wb" if isinstance(content, bytes) else "w") as file:
             file.write(content)
         return path
+
+    def trained(self, *arguments, out="run"):
+        """A copy of such a run, to be changed."""
+        shutil.rmtree(self.path(out), ignore_errors=True)
+        shutil.copytree(trained(*map(str, arguments)), self.path(out), symlinks=True)
+        return self.path(out)
 
     def succeeds(self, *arguments, **kwargs):
         result = onetap(*arguments, **kwargs)

@@ -4,15 +4,17 @@ import os
 import subprocess
 import unittest
 
-from support import ONETAP, SMALL, CommandTest, main, metrics, needs_training, onetap
+from support import ONETAP, SMALL, TRAINING_ONLY, CommandTest, main, metrics, needs_no_training, needs_training
 
 
 class Help(CommandTest):
     def test_every_verb_explains_itself_with_examples(self):
         top = self.succeeds("--help")
-        for verb in (["train"], ["sweep"], ["reproduce"], ["launch"], ["eval"], ["data"], ["data", "fetch"], ["data", "check"], ["nets"], ["count"],
-                     ["freeze"], ["prune"], ["sensitivity"], ["run"], ["bench"], ["bench", "data"], ["export"], ["heatmap"], ["report"],
-                     ["completion"]):
+        verbs = [["train"], ["sweep"], ["reproduce"], ["eval"], ["freeze"], ["prune"], ["sensitivity"], ["export"], ["bench", "train"]]
+        if not TRAINING_ONLY:
+            verbs += [["launch"], ["data"], ["data", "fetch"], ["data", "check"], ["nets"], ["count"], ["run"], ["bench"],
+                      ["bench", "data"], ["heatmap"], ["report"], ["completion"]]
+        for verb in verbs:
             self.assertIn(verb[0], top.stdout)
             result = self.succeeds(*verb, "--help")
             if "not in this build" in result.stdout:
@@ -21,9 +23,11 @@ class Help(CommandTest):
             self.assertIn("onetap " + " ".join(verb), result.stdout)
             self.assertEqual(result.stderr, "")
 
+    @needs_no_training
     def test_version(self):
         self.assertRegex(self.succeeds("--version").stdout, r"^onetap \d+\.\d+\.\d+\n$")
 
+    @needs_no_training
     def test_usage_errors_are_code_2_and_one_line(self):
         self.refused(2, "--help' explains")
         self.refused(2, "explains", "nonsense")
@@ -32,6 +36,7 @@ class Help(CommandTest):
         self.refused(2, "SHELL", "completion", "tcsh")
 
 
+@needs_no_training
 class BenchData(CommandTest):
     def test_images_a_second_by_workers(self):
         arguments = ["bench", "data", "--data", "shapes:train=50,test=10", "--image-size", 32, "--seconds", 0.05]
@@ -44,6 +49,23 @@ class BenchData(CommandTest):
         self.refused(2, "--data is required", "bench", "data")
 
 
+@needs_training
+class BenchTrain(CommandTest):
+    def test_says_which_steps_it_timed(self):
+        arguments = ["bench", "train", *SMALL[:4], "--data", "shapes:train=16,test=4", "--batch-size", 16, "--steps", 1,
+                     "--device", "cpu", "--threads", 1]
+        for flags, engine in ((["--engine", "captured"], "captured"), ([], "fused"), (["--shortcut", "A"], "captured"),
+                              (["--no-decay-norms"], "captured"), (["--method", "active-shift"], "captured")):
+            result = json.loads(self.succeeds(*arguments, *flags, "--json").stdout)
+            self.assertEqual(result["engine"], engine)
+            self.assertGreater(result["ms_per_step"], 0)
+            self.assertGreater(result["convolutions_ms"], 0)
+        self.assertIn("fp32 on cpu, captured steps\n", self.succeeds(*arguments, "--engine", "captured").stdout)
+        self.refused(2, "got plain", *arguments, "--engine", "plain")
+        self.refused(2, "(subsample): has no fused form", *arguments, "--engine", "fused", "--shortcut", "A")
+
+
+@needs_no_training
 class Nets(CommandTest):
     def test_table_and_json_agree_with_the_paper(self):
         table = self.succeeds("nets", "resnet20", "--width", 83).stdout
@@ -96,6 +118,7 @@ class Nets(CommandTest):
         self.refused(2, "does not fit 8 rows", "nets", bad)
 
 
+@needs_no_training
 class Completion(CommandTest):
     def complete_in_bash(self, words):
         """What bash offers after these words."""
@@ -144,7 +167,7 @@ class TrainAndEval(CommandTest):
 
     def test_flags_override_the_recipe_and_the_resolved_one_is_saved(self):
         recipe = self.write("r.toml", 'arch = "resnet8"\nwidth = 6\nepochs = 2\nbatch_size = 16\n'
-                                      'data = "shapes:train=32,test=20"\n')
+                                      'data = "shapes:train=32,test=20"\nthreads = 1\n')
         self.succeeds("train", recipe, "--epochs=1", "--method", "conv", "--out", self.path("run"))
         with open(self.path("run", "config.toml")) as file:
             config = file.read()
@@ -190,18 +213,15 @@ class TrainAndEval(CommandTest):
         self.assertEqual(os.listdir(self.dir), [])
 
     def test_one_by_one_fails_on_shapes_where_three_by_three_learns(self):
-        layers = "onetap-net 1\nx = input 3x32x32\n"
-        body = ("a = conv x out=16 {k}\nb = bn a\nc = relu b\nd = maxpool c kernel=2 stride=2\n"
-                "e = conv d out=32 {k}\nf = bn e\ng = relu f\nh = maxpool g kernel=2 stride=2\n"
-                "i = conv h out=32 {k}\nj = bn i\nk = relu j\np = gap k\nfc = linear p out=10\n")
-        # A pool of 1x1 networks would see neighbours; theirs only thins the pixels.
-        one = self.write("one.net", layers + body.format(k="kernel=1").replace("maxpool c kernel=2", "maxpool c kernel=1")
-                         .replace("maxpool g kernel=2", "maxpool g kernel=1"))
-        three = self.write("three.net", layers + body.format(k="kernel=3 pad=1"))
+        layers = ("onetap-net 1\nx = input 3x32x32\n"
+                  "a = conv x out=16 stride=2 {k}\nb = bn a\nc = relu b\nd = conv c out=32 stride=2 {k}\ne = bn d\nf = relu e\n"
+                  "g = conv f out=32 {k}\nh = bn g\ni = relu h\np = gap i\nfc = linear p out=10\n")
+        one = self.write("one.net", layers.format(k="kernel=1"))
+        three = self.write("three.net", layers.format(k="kernel=3 pad=1"))
         accuracy = {}
         for name, net in (("one", one), ("three", three)):
-            result = self.succeeds("train", "--arch", net, "--method", "conv", "--data", "shapes:train=4000,test=500",
-                                   "--batch-size", "64", "--epochs", "5", "--schedule", "cosine", "--json", "--augment",
+            result = self.succeeds("train", "--arch", net, "--method", "conv", "--data", "shapes:train=3000,test=300",
+                                   "--batch-size", "32", "--epochs", "6", "--threads", "1", "--schedule", "cosine", "--json", "--augment",
                                    "none", "--out", self.path(name))
             accuracy[name] = json.loads(result.stdout)["acc_soft"]
         self.assertLess(accuracy["one"], 0.25)

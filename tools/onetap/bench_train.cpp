@@ -4,6 +4,7 @@
 #include "onetap/base/text.h"
 #include "onetap/data/source.h"
 #include "onetap/train/engine_choice.h"
+#include "onetap/train/parameter_rules.h"
 #include "onetap/train/resolve.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/recipe_flags.h"
@@ -54,7 +55,7 @@ int run_bench_train(const TrainBench& bench) {
   nn::GraphModule module(graph);
   const torch::Device device = parse_device(recipe.device);
   module->to(device);
-  const Sgd sgd(*module, {recipe.momentum, recipe.nesterov, recipe.weight_decay});
+  const Sgd sgd(*module, {recipe.momentum, recipe.nesterov, recipe.weight_decay}, parameter_rules(graph, recipe));
   const int64_t per_epoch = (source.train->size() + recipe.batch_size - 1) / recipe.batch_size;
   if (recipe.engine == EngineChoice::kPlain) {
     fail_usage(
@@ -62,7 +63,7 @@ int run_bench_train(const TrainBench& bench) {
         "autograd op by op)");
   }
   if (recipe.engine == EngineChoice::kAuto) {
-    recipe.engine = fused::engine_obstacle(graph).empty() ? EngineChoice::kFused : EngineChoice::kCaptured;
+    recipe.engine = fused_obstacle(recipe, graph).empty() ? EngineChoice::kFused : EngineChoice::kCaptured;
   }
   const auto engine = choose_engine(recipe, graph, source, Schedule(recipe, per_epoch), module, sgd, {});
   engine->start_epoch(0, 0, 0);

@@ -18,7 +18,7 @@ constexpr const char* kStyle =
     "  font: 15px/1.5 system-ui, sans-serif; font-variant-numeric: tabular-nums; }\n"
     "h1 { margin: 0; font-size: 1.6rem; line-height: 1.2; }\nh2 { font-size: 1.2rem; margin: 1.8rem 0 0.6rem; }\n"
     "a { color: #0b6a8f; }\ncode { overflow-wrap: anywhere; }\nul { padding-left: 1.2rem; overflow-wrap: anywhere; }\n"
-    ".scroll { overflow: auto; max-height: 40rem; border: 1px solid #dde2e6; border-radius: 8px; background: #fff; }\n"
+    ".scroll { overflow: auto; max-height: 60rem; border: 1px solid #dde2e6; border-radius: 8px; background: #fff; }\n"
     "table { width: 100%; border-collapse: collapse; font-size: 0.86rem; }\n"
     "th, td { padding: 0.45rem 0.7rem; text-align: left; white-space: nowrap; border-bottom: 1px solid #eaedf0; }\n"
     "th { color: #52606d; }\n.number { text-align: right; }\n"

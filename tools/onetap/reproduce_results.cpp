@@ -235,8 +235,8 @@ std::vector<std::string> ExperimentResults::remarks() const {
       rows_.begin(), rows_.end(), [](const RowResult& row) { return row.epochs > 0 && row.epochs < row.full_epochs; });
   if (shortened > 0) {
     list.push_back(
-        fmt::format("Shortened: {} of {} rows were trained for fewer epochs than published ('epochs': "
-                    "ours/published).",
+        fmt::format("Shortened: {} of {} rows were trained for fewer epochs than the whole schedule ('epochs': "
+                    "ours/whole).",
                     shortened, rows_.size()));
   }
   if (experiment_.rounds) list.emplace_back("Rounded: taps with P > 0.5 are kept, as the paper's figure has it.");

@@ -5,6 +5,7 @@
 #include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
+#include "onetap/graph/method.h"
 #include "onetap/train/finite.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/open_run.h"
@@ -78,7 +79,8 @@ int run_sensitivity(const SensitivityArguments& options) {
   OpenedData opened;
   OpenRun run = open_run(options.run, opened);
   if (run.module->soft_layers().empty()) {
-    fail_data("[sensitivity] expected a run with Shift Attention Layers, got a dense one ({})", options.run.run);
+    fail_data("[sensitivity] expected a run with Shift Attention Layers, got {} ({})",
+              has_methods(run.graph) ? method_summary(run.graph) : "a dense one", options.run.run);
   }
   install_signal_handlers();
   SensitivityOptions measure;
