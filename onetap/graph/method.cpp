@@ -126,7 +126,7 @@ bool has_soft_form(const Graph& graph) {
 }
 
 const char* only_form(const Graph& graph) {
-  return has_methods(graph) ? "trained" : "dense";
+  return method_summary(graph) == "dense" ? "dense" : "trained";
 }
 
 std::string method_text(const Node& node) {
@@ -144,6 +144,9 @@ std::string method_summary(const Graph& graph) {
   std::set<std::string> kinds;
   for (const Node& node : graph.nodes()) {
     if (!node.method.is_dense()) kinds.insert(method_text(node));
+    // What a method that rewrites leaves.
+    if (node.op == Op::kShift) kinds.insert("shift");
+    if (node.op == Op::kActiveShift) kinds.insert("active-shift");
   }
   return kinds.empty() ? "dense" : join({kinds.begin(), kinds.end()}, "; ");
 }

@@ -32,7 +32,7 @@ const char* only_form(const Graph& graph);
 // How a convolution is trained or was pruned: "dense", "sal taps=1 share=1"; "" for every other op.
 std::string method_text(const Node& node);
 
-// What the network's convolutions are, in a few words: "dense", "sal taps=1 share=1", or the several kinds in use.
+// What the network's layers are, in a few words: "dense", "sal taps=1 share=1", "shift", or the several kinds in use.
 std::string method_summary(const Graph& graph);
 
 }  // namespace onetap

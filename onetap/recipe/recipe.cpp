@@ -83,6 +83,9 @@ std::string method_key_text(const Recipe& recipe, const MethodKey& key) {
 
 void check_together(const Recipe& recipe) {
   if (recipe.nesterov && recipe.momentum <= 0) fail_usage("[recipe] nesterov needs a momentum above 0");
+  if (recipe.init.empty() && !recipe.init_skip.empty()) {
+    fail_usage("[recipe] init_skip leaves tensors of init out: expected init, got none");
+  }
   if (recipe.t1 > recipe.t0) {
     fail_usage("[recipe] expected t1 to be at most t0 = {} (the temperature falls), got {}", recipe.t0, recipe.t1);
   }

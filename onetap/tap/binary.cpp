@@ -50,14 +50,17 @@ BinaryWeights pack_binary(const Tensor& weight) {
 Tensor unpack_binary(std::string_view signs, const Tensor& scales, const std::vector<int64_t>& shape,
                      std::string_view label) {
   Tensor weight(DType::kF32, shape);
-  const std::vector<uint16_t> bits = unpack_codes(signs, weight.count(), 1, label);
+  const auto bit = [&](size_t at) { return (static_cast<uint8_t>(signs[at / 8]) >> (at % 8)) & 1u; };
+  for (size_t at = weight.count(); at < signs.size() * 8; ++at) {
+    if (bit(at) != 0) fail_data("[tap] expected zero bits after the last sign ({})", label);
+  }
   const size_t of_output = weights_of_output(weight);
   const auto* scale = scales.data<float>();
   auto* values = weight.data<float>();
   for (size_t i = 0; i < weight.count(); ++i) {
     const float magnitude = scale[i / of_output];
     if (!(magnitude >= 0)) fail_data("[tap] expected scales of at least 0, got {} ({})", magnitude, label);
-    values[i] = bits[i] != 0 ? -magnitude : magnitude;
+    values[i] = bit(i) != 0 ? -magnitude : magnitude;
   }
   return weight;
 }

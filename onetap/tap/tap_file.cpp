@@ -22,8 +22,9 @@ namespace onetap {
 namespace {
 
 constexpr const char* kFormat = "onetap-tap";
-constexpr int64_t kVersion = 2;                // the newest; files say the oldest that has all of theirs
-constexpr const char* kFactPrefix = "about.";  // metadata keys that are facts
+constexpr int64_t kVersion = 2;                          // the newest; files say the oldest that has all of theirs
+constexpr int64_t kMaxBinaryWeights = int64_t{1} << 28;  // of a file: 1 GiB in memory
+constexpr const char* kFactPrefix = "about.";            // metadata keys that are facts
 
 // Types that the tensors of a node have in the file.
 struct LayerTypes {
@@ -213,6 +214,14 @@ class Reader {
     return types;
   }
 
+  // A bit of the file becomes four bytes: a limit before they are taken.
+  void count_binary(int64_t weights, const std::string& layer) {
+    binary_weights_ += weights;
+    if (binary_weights_ <= kMaxBinaryWeights) return;
+    fail_data("[tap] expected at most {} weights of one bit in a file, got {} ({}, {})", kMaxBinaryWeights,
+              binary_weights_, layer, label_);
+  }
+
   // Returns the number of tensors it used.
   size_t read_layer(TapNet& net, const Node& node) {
     if (layer_shapes(net.graph, node).weight.empty()) return 0;
@@ -229,6 +238,7 @@ class Reader {
           signs = {static_cast<const char*>(found.data), found.bytes()};
           break;
         case Part::kScale:
+          count_binary(element_count(layer_shapes(net.graph, node).weight), node.name);
           tensors.weight = unpack_binary(signs, to_tensor(found), layer_shapes(net.graph, node).weight, node.name);
           break;
         case Part::kBias:
@@ -248,6 +258,7 @@ class Reader {
 
   const SafetensorsFile& file_;
   const std::string_view label_;
+  int64_t binary_weights_ = 0;
   std::optional<WeightType> weight_type_;
 };
 

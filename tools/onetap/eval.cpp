@@ -36,12 +36,6 @@ std::optional<int64_t> frozen_step(const TapNet& net) {
   return fact == net.facts.end() ? std::nullopt : parse_int(fact->second);
 }
 
-std::string frozen_method(const Graph& graph) {
-  const auto& nodes = graph.nodes();
-  const bool pruned = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.is_pruned(); });
-  return pruned ? method_summary(graph) : "conv";
-}
-
 // What computes the outputs of an image, on several threads at once; each way has its own need of memory.
 std::function<std::vector<float>(const float*)> executor(const EvalArguments& options, const TapNet& net) {
   if (options.reference) {
@@ -72,7 +66,7 @@ std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::strin
   console().clear_progress();
   const bool finite = std::all_of(said.outputs.begin(), said.outputs.end(), [](float v) { return std::isfinite(v); });
   if (!finite) fail("[eval] expected finite outputs, got nan or inf ({})", path);
-  return {{path, net.graph.name(), frozen_method(net.graph), "frozen", frozen_step(net), said.accuracy(), said.loss(),
+  return {{path, net.graph.name(), method_of(net.graph), "frozen", frozen_step(net), said.accuracy(), said.loss(),
            count_network(net.graph, CountRules::kPaper).params, weight_type_name(net.weight_type)}};
 }
 

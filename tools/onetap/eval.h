@@ -1,6 +1,7 @@
 // What `onetap eval` asks of runs (LibTorch) and of frozen networks (our own runtime).
 #pragma once
 
+#include "onetap/graph/method.h"
 #include "onetap/recipe/choices.h"
 #include "tools/onetap/opened_data.h"
 
@@ -30,6 +31,12 @@ struct EvalRow {
   double accuracy = 0, loss = 0, params = 0;
   std::string weights;  // how a .tap keeps them: f32, f16
 };
+
+// As --method spells it: "conv" for a dense network.
+inline std::string method_of(const Graph& graph) {
+  const std::string summary = method_summary(graph);
+  return summary == "dense" ? "conv" : summary;
+}
 
 std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::string& path, OpenedData& opened);
 

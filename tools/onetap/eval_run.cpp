@@ -42,7 +42,7 @@ std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::strin
   const bool has_soft = has_soft_form(run.graph);
   EvalRow row{path,
               run.graph.name(),
-              has_methods(run.graph) ? method_summary(run.graph) : "conv",
+              method_of(run.graph),
               only_form(run.graph),
               run.checkpoint.state.step,
               result.soft.accuracy,

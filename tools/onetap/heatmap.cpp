@@ -66,13 +66,17 @@ const AttentionLine& choose_line(const std::vector<AttentionLine>& lines, const 
   return *found;
 }
 
+std::string kind_of(const Graph& graph) {
+  const std::string summary = method_summary(graph);
+  return summary == "dense" ? "a dense network" : summary;
+}
+
 HeatmapInput read_run(const HeatmapArguments& arguments) {
   const RunFiles files(arguments.source);
   const Graph graph = files.read_graph();
   const auto& nodes = graph.nodes();
   if (std::none_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.is_pruned(); })) {
-    fail_data("[heatmap] expected a run with layers that keep taps, got {} ({})",
-              has_methods(graph) ? method_summary(graph) : "a dense network", arguments.source);
+    fail_data("[heatmap] expected a run with layers that keep taps, got {} ({})", kind_of(graph), arguments.source);
   }
   std::vector<std::string> notices;
   const auto lines = read_good_lines<AttentionLine>(files.attention(), notices);
@@ -99,7 +103,7 @@ HeatmapInput read_frozen(const HeatmapArguments& arguments) {
   const TapNet net = read_tap(arguments.source);
   HeatmapInput input{net.graph.name(), std::nullopt, kept_shares(net)};
   if (input.layers.empty()) {
-    fail_data("[heatmap] expected tap convolutions, got a dense network ({})", arguments.source);
+    fail_data("[heatmap] expected tap convolutions, got {} ({})", kind_of(net.graph), arguments.source);
   }
   return input;
 }

@@ -1,5 +1,6 @@
 #include "tools/onetap/network_argument.h"
 
+#include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/recipe/recipe.h"
 
@@ -14,6 +15,13 @@ bool names_method(const RecipeFlags& flags) {
   keys.insert(keys.end(), {"method", "layers"});
   const auto& given = flags.given();
   return std::any_of(keys.begin(), keys.end(), [&](const std::string& key) { return given.count(key) != 0; });
+}
+
+// A file says itself what its layers are: what `nets --text` printed counts as what it was printed from.
+Graph as_written(const std::string& path, int64_t classes) {
+  Graph graph = read_network(path);
+  graph.check_classifier(classes);
+  return graph;
 }
 
 }  // namespace
@@ -39,6 +47,8 @@ Graph NetworkArgument::build() const {
     const ZooEntry& entry = find_architecture(name);
     if (outputs == 0) outputs = entry.default_classes;
     if (!names_method(flags)) recipe.method = entry.usual_method;
+  } else if (!names_method(flags)) {
+    return as_written(name, outputs);
   }
   return recipe_network(recipe, outputs, recipe.image_size.value_or(0));
 }

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -28,7 +29,7 @@ namespace {
 struct ReproduceOptions {
   std::vector<std::string> names;
   std::vector<std::string> data;
-  std::vector<uint64_t> seeds = {0};
+  std::vector<int64_t> seeds = {0};
   std::vector<std::string> only;
   std::string out = "reproduced";
   std::string program;
@@ -130,17 +131,24 @@ double share_left(const Job& job) {
   return scores ? 1 - static_cast<double>(scores->epochs) / static_cast<double>(job.run.epochs) : 1;
 }
 
+// By what was asked for; "auto" is a GPU where there is one.
+bool trains_on_cpu(const ReproduceOptions& options) {
+  const auto device = options.flags.given().find("device");
+  if (device == options.flags.given().end() || device->second == "auto") return !fs::exists("/dev/nvidiactl");
+  return device->second == "cpu";
+}
+
 // Every job with its command, and how long the trainings will take.
 int print_plan(const ReproduceOptions& options, const std::vector<Job>& jobs,
                const std::map<std::string, std::string>& data) {
-  const auto device = options.flags.given().find("device");
-  const bool on_cpu = device != options.flags.given().end() && device->second == "cpu";
+  const bool on_cpu = trains_on_cpu(options);
   double total = 0;
-  bool all_known = true;
+  size_t known = 0, unknown = 0;  // trainings to do, by whether their length is
   std::set<std::string> sources;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Job& job : jobs) {
-    const char* state = job_state(job, data.count(job.spec->data) > 0);
+    const bool has_data = data.count(job.spec->data) > 0;
+    const char* state = job_state(job, has_data);
     nlohmann::ordered_json entry = {{"job", job.name}, {"state", state}, {"command", command_text(job)}};
     std::string line = fmt::format("{}: {}", job.name, state);
     if (job.kind == Job::Kind::kTrain) {
@@ -154,10 +162,10 @@ int print_plan(const ReproduceOptions& options, const std::vector<Job>& jobs,
         line += fmt::format(", about {} by {}", duration_text(seconds), pace->source);
         entry["seconds"] = seconds;
         entry["seconds_by"] = pace->source;
-        total += seconds;
+        if (has_data) total += seconds;
         sources.insert(pace->source);
       }
-      all_known = all_known && (pace || is_done);
+      if (has_data && !is_done) ++(pace ? known : unknown);
     }
     if (!options.json) {
       console().print(line);
@@ -169,8 +177,12 @@ int print_plan(const ReproduceOptions& options, const std::vector<Job>& jobs,
     std::cout << json_text(list, 2) << '\n';
     return 0;
   }
-  console().note(fmt::format("{} jobs, trainings of about {} one after another{}", jobs.size(), duration_text(total),
-                             all_known ? "" : ", and some of unknown length"));
+  std::string summary = jobs.size() == 1 ? "1 job" : fmt::format("{} jobs", jobs.size());
+  if (known > 0) summary += fmt::format(", trainings of about {} one after another", duration_text(total));
+  if (unknown > 0)
+    summary +=
+        fmt::format(", {} of unknown length", unknown == 1 ? "1 training" : fmt::format("{} trainings", unknown));
+  console().note(summary);
   if (sources.count(RunPace::kModel) > 0) {
     console().note("'by H200': scaled from steps of ResNet-20 that were measured there; runs in --out replace it");
   }
@@ -284,6 +296,8 @@ int run_reproduce(const ReproduceOptions& given) {
   if (given.list) return print_list(given);
   ReproduceOptions options = given;
   options.out = fs::absolute(options.out).lexically_normal().string();
+  // Comparisons with what is no number are false, also those of the range of a flag.
+  if (std::isnan(options.scale)) fail_usage("[reproduce] expected a number for --epochs-scale, got nan");
   const auto chosen = chosen_experiments(options);
   check_only(chosen, options.only);
   Recipe scratch;
@@ -291,7 +305,7 @@ int run_reproduce(const ReproduceOptions& given) {
   const auto data = find_experiment_data(options.data);
   JobOptions plan;
   plan.out = options.out;
-  plan.seeds = options.seeds;
+  plan.seeds.assign(options.seeds.begin(), options.seeds.end());
   plan.scale = options.scale;
   plan.only = options.only;
   plan.run_fields = options.flags.given();
@@ -326,6 +340,7 @@ void add_reproduce(CLI::App& app, Action& action) {
       ->option_text("X [1]");
   verb->add_option("--seeds", options->seeds, "train each row with these seeds")
       ->delimiter(',')
+      ->check(CLI::NonNegativeNumber)
       ->option_text("N,... [0]");
   verb->add_option("--only", options->only, "rows of this name alone ('*' and '?' match); may be given several times")
       ->allow_extra_args(false)
