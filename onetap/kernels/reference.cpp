@@ -138,11 +138,13 @@ void active_shift(const ActiveShiftShape& shape, const float* shifts, const floa
     for (int64_t row = 0; row < shape.in_h; row += shape.stride_h) {
       for (int64_t column = 0; column < shape.in_w; column += shape.stride_w) {
         float sum = 0;
-        for (int k = 0; k < 4; ++k) {
-          const float weight = (k / 2 == 0 ? 1 - down : down) * (k % 2 == 0 ? 1 - right : right);
-          if (weight == 0) continue;
-          sum += weight * pixel(c, static_cast<double>(row) + static_cast<double>(low_row) + k / 2,
-                                static_cast<double>(column) + static_cast<double>(low_column) + k % 2);
+        for (const int below : {0, 1}) {
+          for (const int behind : {0, 1}) {
+            const float weight = (below == 0 ? 1 - down : down) * (behind == 0 ? 1 - right : right);
+            if (weight == 0) continue;
+            sum += weight * pixel(c, static_cast<double>(row + below) + static_cast<double>(low_row),
+                                  static_cast<double>(column + behind) + static_cast<double>(low_column));
+          }
         }
         *y++ = sum;
       }
