@@ -71,11 +71,16 @@ Axis log_axis(double least, double most) {
   const double decades = std::log10(axis.high / axis.low);
   if (decades < 1) {  // 1, 2 and 5 would be too few
     const double step = round_step((axis.high - axis.low) / 5);
-    for (double tick = std::ceil(axis.low / step) * step; tick <= axis.high; tick += step) axis.ticks.push_back(tick);
+    const auto first = static_cast<int64_t>(std::ceil(axis.low / step));
+    const auto last = static_cast<int64_t>(std::floor(axis.high / step));
+    for (int64_t i = first; i <= last; ++i) axis.ticks.push_back(static_cast<double>(i) * step);
     return axis;
   }
   const std::vector<double> factors = decades > 2 ? std::vector<double>{1} : std::vector<double>{1, 2, 5};
-  for (double power = std::pow(10, std::floor(std::log10(axis.low))); power < axis.high; power *= 10) {
+  const auto first = static_cast<int64_t>(std::floor(std::log10(axis.low)));
+  const auto last = static_cast<int64_t>(std::floor(std::log10(axis.high)));
+  for (int64_t exponent = first; exponent <= last; ++exponent) {
+    const double power = std::pow(10, static_cast<double>(exponent));
     for (const double factor : factors) {
       if (factor * power >= axis.low && factor * power <= axis.high) axis.ticks.push_back(factor * power);
     }
@@ -232,7 +237,8 @@ class Chart {
     const auto entry = [&](size_t place, size_t marker, Rgb ink, bool filled, const std::string& name) {
       const double x =
           kEdge + static_cast<double>(place % columns_) * (width_ - 2 * kEdge) / static_cast<double>(columns_);
-      const double y = top + static_cast<double>(place / columns_) * kLegendLine;
+      const size_t line = place / columns_;
+      const double y = top + static_cast<double>(line) * kLegendLine;
       canvas_.path(marker_path(marker, x + kMarkerSize + 2, y - kLabelSize * Canvas::kHalfHeight, kMarkerSize),
                    {ink, 1.4, false}, filled ? ink : theme_.background);
       text(x + 18, y, name, theme_.ink, TextStyle::Anchor::kStart);

@@ -75,8 +75,8 @@ Recipe experiment_recipe(const RunSpec& spec, double scale) {
   Recipe recipe;
   for (const auto& [key, value] : spec.settings) {
     std::string text = value;
-    const bool counts_epochs =
-        std::any_of(std::begin(kInEpochs), std::end(kInEpochs), [&](const char* known) { return key == known; });
+    const bool counts_epochs = std::any_of(std::begin(kInEpochs), std::end(kInEpochs),
+                                           [&key = key](const char* known) { return key == known; });
     if (counts_epochs) text = fmt::format("{}", scaled(parse_double(value).value_or(1), scale));
     if (key == "lr_milestones") text = scaled_list(value, scale);
     set_recipe_field(recipe, known_recipe_field(key, key), text, key);

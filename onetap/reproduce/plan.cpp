@@ -42,7 +42,7 @@ std::string mark(const RunSpec& spec) {
     const bool named = std::any_of(std::begin(kNamed), std::end(kNamed),
                                    [&key = key](const NamedSetting& setting) { return key == setting.key; });
     const bool is_usual = std::find(usual.begin(), usual.end(), std::pair(key, value)) != usual.end();
-    if (!named && !is_usual && key != "epochs") text += key + "=" + value + ";";
+    if (!named && !is_usual && key != "epochs") text += fmt::format("{}={};", key, value);
   }
   if (text.empty()) return "";
   Sha256 hash;

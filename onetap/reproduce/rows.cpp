@@ -17,7 +17,8 @@ Settings shift_training(const char* milestones) {
 
 Settings with(Settings base, const Settings& more) {
   for (const auto& [key, value] : more) {
-    const auto found = std::find_if(base.begin(), base.end(), [&](const auto& known) { return known.first == key; });
+    const auto found =
+        std::find_if(base.begin(), base.end(), [&key = key](const auto& known) { return known.first == key; });
     if (found != base.end()) {
       found->second = value;
     } else {
