@@ -98,6 +98,7 @@ TEST(Recipe, SaysWhatIsWrongAndWhere) {
   expect_refused("epochs = 1.5\n", "expected a whole number for epochs");
   expect_refused("epochs = \"3\"\n", "expected a value without quotes");
   expect_refused("arch = 3\n", "in quotes");
+  expect_refused("init_skip = \"fc.*\"\n", "init_skip leaves tensors of init out: expected init, got none");
   expect_refused("method = \"sla\"\n", "expected method (test.toml:1) to be conv, sal, random-taps,");
   expect_refused("method = \"sla\"\n", "got 'sla', did you mean 'sal'?");
   expect_refused("method = \"binary\"\n", "got 'binary'");  // frozen layers have it

@@ -2,6 +2,7 @@
 
 #include "onetap/base/safetensors.h"
 #include "onetap/count/count.h"
+#include "onetap/graph/json.h"
 #include "onetap/graph/text.h"
 #include "onetap/tap/tap_file.h"
 #include "tests/support/support.h"
@@ -145,6 +146,20 @@ TEST(Binary, FilesThatLieAreRefused) {
     signs = {"a.weight", DType::kF32, {5, 3, 3, 3}, weights.data()};
     tensors.erase(std::find_if(tensors.begin(), tensors.end(), [](const auto& t) { return t.name == "a.scale"; }));
   });
+}
+
+// A bit becomes four bytes: 34 MB of signs would take a gigabyte.
+TEST(Binary, FilesThatGrowTooLargeAreRefused) {
+  const Graph graph = parse_network(
+      "onetap-net 1\nnetwork wide\nx = input 16385x1x1\nc = conv x out=16384 method=binary\np = gap c\noutput p\n");
+  const std::string signs(16385 * 16384 / 8, '\0');
+  const std::vector<float> scales(16384, 1.0f);
+  Metadata metadata = SafetensorsFile::parse(tap_bytes(random_tap_net(binary_graph(), 7)), "small").metadata();
+  metadata.at("graph") = graph_json(graph);
+  const std::vector<TensorView> tensors = {{"c.signs", DType::kU8, {static_cast<int64_t>(signs.size())}, signs.data()},
+                                           {"c.scale", DType::kF32, {16384}, scales.data()}};
+  expect_error(ErrorKind::kData, "expected at most 268435456 weights of one bit in a file, got 268451840 (c, wide.tap)",
+               [&] { parse_tap(safetensors_bytes(tensors, metadata), "wide.tap"); });
 }
 
 TEST(Binary, EveryTruncationIsRefused) {

@@ -71,6 +71,12 @@ class Count(CommandTest):
         self.assertEqual(json.loads(self.succeeds("count", net, "--json").stdout)["params"],
                          json.loads(self.succeeds("count", "resnet20", "--width", 8, "--share", 4,
                                                   "--json").stdout)["params"])
+        # A file says itself what its layers are, unless a flag does.
+        for network in (["mobilenetv2"], ["squeezenet"], ["shiftresnet20"], ["resnet20", "--method", "conv"]):
+            net = self.write("printed.net", self.succeeds("nets", *network, "--text").stdout)
+            self.assertEqual(json.loads(self.succeeds("count", net, "--json").stdout)["params"],
+                             json.loads(self.succeeds("count", *network, "--json").stdout)["params"])
+        self.assertLess(json.loads(self.succeeds("count", net, "--method", "sal", "--json").stdout)["params"], 272474 / 4)
         self.refused(2, "did you mean 'resnet20'", "count", "resnett20")
         self.refused(2, "NETWORK is required", "count")
         self.refused(2, "excludes", "count", "resnet20", "--json", "--csv")

@@ -26,7 +26,8 @@ class MethodsTest(CommandTest):
             run = self.train(method, "--method", method, *init)
             runs.append(run)
             row = json.loads(self.succeeds("eval", run, "--json", "--device", "cpu").stdout)[0]
-            self.assertEqual(row["form"], "dense" if method.endswith("shift") else "trained")
+            self.assertEqual(row["form"], "trained")
+            self.assertEqual(row["method"].split()[0], method)
             with open(os.path.join(run, "metrics.jsonl")) as file:
                 last = [json.loads(line) for line in file][-1]
             self.assertEqual(row["accuracy"], last["acc_soft"])

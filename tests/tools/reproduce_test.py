@@ -137,7 +137,7 @@ class Refusals(Reproduce):
         self.refuses(2, "each data set once", "table1", *self.data, *self.data)
 
     def test_bad_numbers(self):
-        for bad in (["--epochs-scale", "0"], ["--seeds", "x"], ["-j", "0"], ["--precision", "int4"]):
+        for bad in (["--epochs-scale", "0"], ["--epochs-scale", "nan"], ["--seeds", "x"], ["--seeds", "-1"], ["-j", "0"], ["--precision", "int4"]):
             self.refuses(2, bad[0], "fig-heatmaps", *self.data, *bad)
 
     def test_another_training_in_the_place_of_a_run(self):
