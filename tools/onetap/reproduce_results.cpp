@@ -44,8 +44,13 @@ std::optional<double> number_in(const fs::path& path, const char* key, const cha
   return std::nullopt;
 }
 
+// Accuracies have at most six digits (right ones of some thousands of images): 80.6, not 80.60000000000001.
+double percent(double share) {
+  return std::round(share * 1e10) / 1e8;
+}
+
 std::optional<double> times_100(std::optional<double> share) {
-  return share ? std::optional(*share * 100) : std::nullopt;
+  return share ? std::optional(percent(*share)) : std::nullopt;
 }
 
 template <typename Of>
@@ -59,7 +64,7 @@ Spread spread_of(const std::vector<RunPlace>& runs, Of&& of) {
 
 std::optional<double> accuracy_of(const RunFiles& run) {
   const auto scores = read_scores(run);
-  return scores ? std::optional(100 * scores->acc_hard.value_or(scores->acc_soft)) : std::nullopt;
+  return scores ? std::optional(percent(scores->acc_hard.value_or(scores->acc_soft))) : std::nullopt;
 }
 
 std::optional<double> bytes_of(const fs::path& path) {
