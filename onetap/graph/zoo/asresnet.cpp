@@ -18,7 +18,7 @@ std::string active_shift_module(Builder& net, const ArchSpec& spec, const std::s
 }
 
 Graph active_shift_resnet(const ArchSpec& spec, int64_t stem_stride, int first_layer,
-                          const std::vector<Stage>& stages) {
+                          const std::vector<ResidualStage>& stages) {
   Builder net(spec.name);
   std::string x = net.conv("conv1", net.input(spec.image), spec.width, 3, stem_stride);
   x = add_stages(net, spec, active_shift_module, stages, x, first_layer);

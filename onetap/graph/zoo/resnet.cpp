@@ -26,7 +26,7 @@ std::string bottleneck(Builder& net, const ArchSpec& spec, const std::string& bl
 }
 
 Graph residual(const ArchSpec& spec, int64_t stem_stride, int first_layer, Block block,
-               const std::vector<Stage>& stages) {
+               const std::vector<ResidualStage>& stages) {
   Builder net(spec.name);
   std::string x = net.conv("conv1", net.input(spec.image), spec.width, spec.kernel, stem_stride);
   x = net.relu("relu", net.bn("bn1", x));
