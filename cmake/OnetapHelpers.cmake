@@ -79,9 +79,9 @@ function(onetap_cuda_kernels room)
   target_include_directories(onetap_${room} SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
 endfunction()
 
-# onetap_test(ROOM SOURCES ... LINK ... [TORCH])
+# onetap_test(ROOM SOURCES ... LINK ... [TORCH [PROCESSES N]])
 function(onetap_test name)
-  cmake_parse_arguments(test "TORCH" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(test "TORCH" "PROCESSES" "SOURCES;LINK" ${ARGN})
   add_executable(${name}_test ${test_SOURCES})
   target_link_libraries(${name}_test PRIVATE ${test_LINK} GTest::gtest_main onetap_flags)
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
@@ -89,11 +89,23 @@ function(onetap_test name)
     set_target_properties(${name}_test PROPERTIES UNITY_BUILD OFF)  # helpers of the same name in many files
   endif()
   if(test_TORCH)
-    # One process for all of them: loading LibTorch takes longer than most tests.
+    # One process for all of them, or the few of PROCESSES: loading LibTorch takes longer than most tests.
     onetap_use_torch(${name}_test)
-    add_test(NAME ${name} COMMAND ${name}_test)
-    # Threads of OpenMP that wait take no turns from the test beside this one; busy ones made trainings ten times slower.
-    set_tests_properties(${name} PROPERTIES LABELS ${name} TIMEOUT 1200 ENVIRONMENT OMP_WAIT_POLICY=passive)
+    if(NOT test_PROCESSES)
+      set(test_PROCESSES 1)
+    endif()
+    math(EXPR last "${test_PROCESSES} - 1")
+    foreach(index RANGE ${last})
+      set(entry ${name})
+      if(last GREATER 0)
+        set(entry ${name}.part${index})
+      endif()
+      add_test(NAME ${entry} COMMAND ${name}_test)
+      # Threads of OpenMP that wait take no turns from the test beside this one; busy ones made trainings ten times
+      # slower. The longest begin first, so that none is left to run alone.
+      set_tests_properties(${entry} PROPERTIES LABELS ${name} TIMEOUT 1200 COST ${test_PROCESSES}
+        ENVIRONMENT "OMP_WAIT_POLICY=passive;GTEST_TOTAL_SHARDS=${test_PROCESSES};GTEST_SHARD_INDEX=${index}")
+    endforeach()
   else()
     gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 120
       PROPERTIES LABELS ${name} TIMEOUT 600)

@@ -1,6 +1,6 @@
 #include "onetap/fused/autograd_network.h"
 
-#include "onetap/base/fail.h"
+#include "onetap/fused/parameters.h"
 #include "onetap/graph/tap_layout.h"
 
 #include <algorithm>
@@ -23,16 +23,11 @@ AutogradNetwork::AutogradNetwork(nn::GraphModule module, const nn::NamedTensors&
                                  const AutogradOptions& options, std::shared_ptr<Ops> ops)
     : module_(std::move(module)), options_(options), ops_(std::move(ops)), rules_(ops_) {
   const auto parameters = module_->named_parameters();
-  if (!options_.rules.empty() && options_.rules.size() != parameters.size()) {
-    fail("[fused] expected rules of {} parameters, got {}", parameters.size(), options_.rules.size());
-  }
-  const auto rule_of = [&](size_t parameter) {
-    return options_.rules.empty() ? nn::ParameterRule() : options_.rules[parameter];
+  const auto rule_of = rules_by_name(module_, options_.rules);
+  const auto is_usual = [&](const std::string& name) {
+    const auto rule = rule_of.find(name);
+    return rule == rule_of.end() || rule->second.is_usual();
   };
-  std::set<std::string> unusual;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    if (!rule_of(i).is_usual()) unusual.insert(parameters[i].key());
-  }
   const auto momenta = by_name(given_momenta);
   const auto momentum = [&](const std::string& name) { return momenta.at(name); };
   std::vector<std::string> names;  // of convs_
@@ -41,7 +36,7 @@ AutogradNetwork::AutogradNetwork(nn::GraphModule module, const nn::NamedTensors&
   for (const Node& node : module_->graph().nodes()) {
     if (node.op != Op::kConv) continue;
     const std::string weight = node.name + ".weight", attention = node.name + ".attention";
-    if (unusual.count(weight) + unusual.count(attention) > 0) continue;
+    if (!is_usual(weight) || !is_usual(attention)) continue;
     if (!add_conv(
             node, [&](const std::string& name) { return tensors.at(name).detach(); }, momentum))
       continue;
@@ -52,23 +47,16 @@ AutogradNetwork::AutogradNetwork(nn::GraphModule module, const nn::NamedTensors&
     leaves_.push_back(convs_[i].packed.detach().requires_grad_());
     inputs_.weights[names[i]] = leaves_.back();
   }
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const auto& parameter = parameters[i];
+  for (const auto& parameter : parameters) {
     if (taken.count(parameter.key()) > 0 || !parameter.value().requires_grad()) continue;
-    plain_.push_back({parameter.value().detach(), momentum(parameter.key()), {}, rule_of(i)});
+    plain_.push_back({parameter.value().detach(), momentum(parameter.key()), {}, rule_of.at(parameter.key())});
     leaves_.push_back(parameter.value());
   }
 }
 
 bool AutogradNetwork::add_conv(const Node& node, const TensorByName& tensor, const TensorByName& momentum) {
   if (!has_kernels(node, tap_layout(node, in_channels(module_->graph(), node)))) return false;
-  ConvState conv;
-  conv.weight = tensor(node.name + ".weight");
-  conv.weight_momentum = momentum(node.name + ".weight");
-  for (const auto& trained : module_->trained_layers()) {
-    if (trained.name == node.name) conv.layer = trained.layer;
-  }
-  rules_.choose(conv, node, tensor, momentum);
+  ConvState conv = rules_.make(module_, node, tensor, momentum);
   conv.packed = torch::zeros(conv.weight.sizes(), conv.weight.options().dtype(options_.type))
                     .contiguous(torch::MemoryFormat::ChannelsLast);
   convs_.push_back(std::move(conv));
@@ -106,10 +94,7 @@ void AutogradNetwork::update(const StepValues& values, const UpdateOptions& opti
   const auto convs = with_gradients(convs_);
   if (!convs.empty()) rules_.update(convs, values, options);
   auto plain = with_gradients(plain_);
-  for (PlainState& state : plain) {
-    if (state.rule.unit_rows) state.grad = nn::unit_rows(state.grad);
-  }
-  if (!plain.empty()) ops_->update_plain(plain, values, options);
+  update_parameters(*ops_, plain, values, options);
   forget_gradients();
   module_->after_step();
 }

@@ -15,6 +15,10 @@ cuda::Rows rows_of(const torch::Tensor& x) {
   return {x.size(0) * x.size(2) * x.size(3), x.size(1), x.scalar_type() == torch::kFloat32};
 }
 
+cuda::Images images_of(const torch::Tensor& x) {
+  return {x.size(0), x.size(2), x.size(3), x.size(1), x.scalar_type() == torch::kFloat32};
+}
+
 // Activations come from convolutions, which keep the layout as a rule.
 torch::Tensor in_rows(const torch::Tensor& x) {
   return x.contiguous(torch::MemoryFormat::ChannelsLast);
@@ -127,6 +131,58 @@ class CudaOps : public Ops {
     return grads;
   }
 
+  torch::Tensor shift(const torch::Tensor& given, const torch::Tensor& moves) override {
+    const auto x = in_rows(given);
+    auto y = empty_like_rows(x);
+    cuda::shift(images_of(x), moves.data_ptr<int32_t>(), x.data_ptr(), y.data_ptr(), stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return y;
+  }
+
+  torch::Tensor depthwise(const torch::Tensor& given, const torch::Tensor& weight, const Node& node) override {
+    const auto x = in_rows(given);
+    const auto arguments = depthwise_of(x, weight, node);
+    auto y = torch::empty({x.size(0), x.size(1), arguments.out_height, arguments.out_width}, x.options(),
+                          torch::MemoryFormat::ChannelsLast);
+    cuda::depthwise(arguments, x.data_ptr(), y.data_ptr(), stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return y;
+  }
+
+  WeightedGrads depthwise_backward(const torch::Tensor& given_dy, const torch::Tensor& given,
+                                   const torch::Tensor& weight, const Node& node) override {
+    const auto x = in_rows(given), dy = in_rows(given_dy);
+    const auto arguments = depthwise_of(x, weight, node);
+    auto dx = empty_like_rows(x);
+    cuda::depthwise_input_grad(arguments, dy.data_ptr(), dx.data_ptr(), stream());
+    auto parts = torch::empty({cuda::depthwise_parts(arguments), weight.numel()}, weight.options());
+    cuda::depthwise_weight_grad(arguments, dy.data_ptr(), x.data_ptr(), parts.data_ptr<float>(), stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return {dx, column_sums(parts).view(weight.sizes())};
+  }
+
+  torch::Tensor active_shift(const torch::Tensor& given, const torch::Tensor& weight, Extent2 stride) override {
+    const auto x = in_rows(given);
+    const auto arguments = active_shift_of(x, weight, stride);
+    auto y = torch::empty({x.size(0), x.size(1), arguments.out_height, arguments.out_width}, x.options(),
+                          torch::MemoryFormat::ChannelsLast);
+    cuda::active_shift(arguments, x.data_ptr(), y.data_ptr(), stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return y;
+  }
+
+  WeightedGrads active_shift_backward(const torch::Tensor& given_dy, const torch::Tensor& given,
+                                      const torch::Tensor& weight, Extent2 stride) override {
+    const auto x = in_rows(given), dy = in_rows(given_dy);
+    const auto arguments = active_shift_of(x, weight, stride);
+    auto dx = empty_like_rows(x);
+    cuda::active_shift_input_grad(arguments, dy.data_ptr(), dx.data_ptr(), stream());
+    auto parts = torch::empty({cuda::active_shift_parts(arguments), weight.numel()}, weight.options());
+    cuda::active_shift_weight_grad(arguments, dy.data_ptr(), x.data_ptr(), parts.data_ptr<float>(), stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return {dx, column_sums(parts).view(weight.sizes())};
+  }
+
   torch::Tensor global_pool(const torch::Tensor& given, int64_t channels) override {
     const auto x = in_rows(given);
     auto y = torch::empty({x.size(0), channels}, torch::TensorOptions(torch::kFloat32).device(x.device()));
@@ -213,6 +269,37 @@ class CudaOps : public Ops {
 
  private:
   static bool is_wide(at::ArrayRef<ConvState> convs) { return convs.front().packed.scalar_type() == torch::kFloat32; }
+
+  static cuda::DepthwiseArguments depthwise_of(const torch::Tensor& x, const torch::Tensor& weight, const Node& node) {
+    cuda::DepthwiseArguments a;
+    a.images = images_of(x);
+    a.out_height = node.shape[1];
+    a.out_width = node.shape[2];
+    a.kernel = static_cast<int>(node.kernel.h);
+    const auto fill = [](int(&to)[2], Extent2 from) {
+      to[0] = static_cast<int>(from.h);
+      to[1] = static_cast<int>(from.w);
+    };
+    fill(a.stride, node.stride);
+    fill(a.padding, node.padding);
+    fill(a.dilation, node.dilation);
+    a.real = weight.size(0);
+    a.weight = weight.data_ptr<float>();
+    return a;
+  }
+
+  static cuda::ActiveShiftArguments active_shift_of(const torch::Tensor& x, const torch::Tensor& weight,
+                                                    Extent2 stride) {
+    cuda::ActiveShiftArguments a;
+    a.images = images_of(x);
+    a.out_height = (x.size(2) - 1) / stride.h + 1;
+    a.out_width = (x.size(3) - 1) / stride.w + 1;
+    a.stride_h = static_cast<int>(stride.h);
+    a.stride_w = static_cast<int>(stride.w);
+    a.real = weight.size(0);
+    a.weight = weight.data_ptr<float>();
+    return a;
+  }
 
   static cuda::NormArguments arguments_of(NormState& state, const torch::Tensor& x) {
     cuda::NormArguments a;

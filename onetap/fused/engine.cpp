@@ -31,8 +31,11 @@ std::unique_ptr<StepNetwork> make_network(const nn::GraphModule& module, const n
   if (options.steps == Steps::kAutograd) {
     return std::make_unique<AutogradNetwork>(module, momenta, AutogradOptions{options.type, options.rules}, ops);
   }
-  const bool pad = options.device.is_cuda();
-  return std::make_unique<Network>(module, momenta, NetworkOptions{options.type, pad}, ops);
+  NetworkOptions network;
+  network.type = options.type;
+  network.pad_channels = options.device.is_cuda();
+  network.rules = options.rules;
+  return std::make_unique<Network>(module, momenta, network, ops);
 }
 
 }  // namespace

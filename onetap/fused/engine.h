@@ -37,7 +37,7 @@ struct EngineOptions {
   AugmentOptions augment;
   double label_smoothing = 0;
   UpdateOptions update;
-  std::vector<nn::ParameterRule> rules;             // of autograd's steps: AutogradOptions
+  std::vector<nn::ParameterRule> rules;             // of the module's parameters, in order
   std::vector<float> learning_rates, temperatures;  // of every step of the run, and one more
   // For data that are streamed: threads that read them, and whether to give up waiting for a batch
   // (StreamOptions::stopped).

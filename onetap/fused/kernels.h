@@ -54,6 +54,46 @@ struct NormBackwardArguments {
 };
 void norm_backward(const NormBackwardArguments& arguments, float* scratch, unsigned* counters, cudaStream_t stream);
 
+// Images of rows: pixel (h, w) of image n is row (n * height + h) * width + w.
+struct Images {
+  int64_t count = 0, height = 0, width = 0, channels = 0;
+  bool wide = false;
+};
+
+// moves: [2][channels], rows and columns from which a channel is read.
+void shift(const Images& images, const int32_t* moves, const void* x, void* y, cudaStream_t stream);
+
+// A convolution of every channel by itself: weight is [real][kernel * kernel]; channels beyond `real` are zero.
+struct DepthwiseArguments {
+  Images images;  // that are read
+  int64_t out_height = 0, out_width = 0;
+  int kernel = 3;
+  int stride[2] = {1, 1}, padding[2] = {0, 0}, dilation[2] = {1, 1};
+  int64_t real = 0;
+  const float* weight = nullptr;
+};
+void depthwise(const DepthwiseArguments& arguments, const void* x, void* y, cudaStream_t stream);
+void depthwise_input_grad(const DepthwiseArguments& arguments, const void* dy, void* dx, cudaStream_t stream);
+// The weight's gradient in parts to be added up: [depthwise_parts()][real][kernel * kernel].
+int64_t depthwise_parts(const DepthwiseArguments& arguments);
+void depthwise_weight_grad(const DepthwiseArguments& arguments, const void* dy, const void* x, float* parts,
+                           cudaStream_t stream);
+
+// Active shifts: weight is [real][2]; channels beyond `real` stay where they are.
+struct ActiveShiftArguments {
+  Images images;  // that are read
+  int64_t out_height = 0, out_width = 0;
+  int stride_h = 1, stride_w = 1;
+  int64_t real = 0;
+  const float* weight = nullptr;
+};
+void active_shift(const ActiveShiftArguments& arguments, const void* x, void* y, cudaStream_t stream);
+void active_shift_input_grad(const ActiveShiftArguments& arguments, const void* dy, void* dx, cudaStream_t stream);
+// The weight's gradient in parts to be added up: [active_shift_parts()][real][2].
+int64_t active_shift_parts(const ActiveShiftArguments& arguments);
+void active_shift_weight_grad(const ActiveShiftArguments& arguments, const void* dy, const void* x, float* parts,
+                              cudaStream_t stream);
+
 void global_pool(const Rows& rows, const void* x, int64_t images, int64_t real, float* y, cudaStream_t stream);
 void global_pool_backward(const Rows& rows, const float* dy, int64_t images, int64_t real, void* dx,
                           cudaStream_t stream);

@@ -16,9 +16,10 @@
 namespace onetap::fused {
 
 struct NetworkOptions {
-  torch::ScalarType type = torch::kFloat32;  // of activations and packed weights
-  bool pad_channels = false;                 // to what tensor cores like
-  int64_t worth_a_launch = 1 << 19;          // weights to be updated before the gradients of all are there
+  torch::ScalarType type = torch::kFloat32;   // of activations and packed weights
+  bool pad_channels = false;                  // to what tensor cores like
+  int64_t worth_a_launch = 1 << 19;           // weights to be updated before the gradients of all are there
+  std::vector<nn::ParameterRule> rules = {};  // of the module's parameters, in order; empty: the usual one for all
 };
 
 struct BackwardOptions {
@@ -61,8 +62,24 @@ class Network : public StepNetwork {
 
  private:
   int64_t pad(int64_t channels) const { return options_.pad_channels ? padded_channels(channels) : channels; }
+  // Where a step finds its own: a place in convs_, norms_ or shifts_, and its first parameter in plain_.
+  struct Place {
+    size_t state = 0, plain = 0;
+  };
+  // A fixed shift and its gradient's.
+  struct ShiftMoves {
+    torch::Tensor there, back;
+  };
+
+  void add_conv(const Node& node, const TensorByName& tensor, const TensorByName& momentum);
+  void add_norm(const Step& step, const TensorByName& tensor);
+  void add_shift(const Node& node, torch::Device device);
+
   torch::Tensor run(const torch::Tensor& images, bool training);
-  void add_conv(const Step& step, const TensorByName& tensor, const TensorByName& momentum);
+  // What a step makes of its values.
+  torch::Tensor result_of(size_t index, bool training);
+  torch::Tensor subsampled(const torch::Tensor& x, const Node& node) const;
+  torch::Tensor subsampled_backward(const torch::Tensor& dy, const torch::Tensor& x, const Node& node) const;
 
   nn::GraphModule module_;
   NetworkOptions options_;
@@ -71,9 +88,10 @@ class Network : public StepNetwork {
   Plan plan_;
   std::vector<ConvState> convs_;
   std::vector<NormState> norms_;
+  std::vector<ShiftMoves> shifts_;
   std::vector<PlainState> plain_;
   SideStream side_stream_;
-  std::vector<size_t> state_of_;                // of each step, in its own list
+  std::vector<Place> places_;                   // of each step
   std::vector<torch::Tensor> values_, extras_;  // of the pass under way
 };
 

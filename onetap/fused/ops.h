@@ -6,6 +6,7 @@
 #pragma once
 
 #include "onetap/base/tap_layout.h"
+#include "onetap/graph/graph.h"
 #include "onetap/nn/parameter_rule.h"
 #include "onetap/nn/torch.h"
 #include "onetap/nn/trained_conv.h"
@@ -120,6 +121,24 @@ class Ops {
   };
   virtual NormGrads norm_backward(NormState& state, const std::vector<torch::Tensor>& dy, const torch::Tensor& x,
                                   const torch::Tensor& y, bool has_residual) = 0;
+
+  // y[n, c, h, w] = x[n, c, h + moves[0, c], w + moves[1, c]], zeros from outside. moves: [2, C] int32. The gradient is
+  // the same with -moves.
+  virtual torch::Tensor shift(const torch::Tensor& x, const torch::Tensor& moves) = 0;
+
+  // A convolution of every channel by itself, with the window of the node. weight: [channels, 1, kh, kw] in 32 bits, of
+  // the network's own.
+  virtual torch::Tensor depthwise(const torch::Tensor& x, const torch::Tensor& weight, const Node& node) = 0;
+  struct WeightedGrads {
+    torch::Tensor x, weight;
+  };
+  virtual WeightedGrads depthwise_backward(const torch::Tensor& dy, const torch::Tensor& x, const torch::Tensor& weight,
+                                           const Node& node) = 0;
+
+  // nn::active_shift. weight: [channels, 2], of the network's own.
+  virtual torch::Tensor active_shift(const torch::Tensor& x, const torch::Tensor& weight, Extent2 stride) = 0;
+  virtual WeightedGrads active_shift_backward(const torch::Tensor& dy, const torch::Tensor& x,
+                                              const torch::Tensor& weight, Extent2 stride) = 0;
 
   // [N, C, H, W] to the [N, channels] means in 32 bits, and back.
   virtual torch::Tensor global_pool(const torch::Tensor& x, int64_t channels) = 0;

@@ -29,11 +29,23 @@ class Planner {
       plan_.obstacle = "it does not end with a linear layer";
     } else {
       plan_.result = result->second;
+      find_last_uses();
     }
     return std::move(plan_);
   }
 
  private:
+  void find_last_uses() {
+    std::vector<bool> is_read(static_cast<size_t>(plan_.values));
+    for (auto step = plan_.steps.rbegin(); step != plan_.steps.rend(); ++step) {
+      for (const int value : {step->input, step->residual}) {
+        if (value < 0 || is_read[static_cast<size_t>(value)]) continue;
+        is_read[static_cast<size_t>(value)] = true;
+        step->last_uses.push_back(value);
+      }
+    }
+  }
+
   void obstacle(const Node& node, const std::string& what) {
     plan_.obstacle = fmt::format("{} ({}): {}", node.name, op_info(node.op).name, what);
   }
@@ -66,14 +78,11 @@ class Planner {
         break;
       case Op::kConv:
         if (node.bias) return obstacle(node, "has a bias");
-        if (node.groups != 1) return obstacle(node, "has groups");
-        if (node.out > kMostChannels) return obstacle(node, "has more than 2,048 outputs");
-        if (!has_kernel_area(node.kernel.area())) return obstacle(node, "has an unusual kernel");
-        add(Step::Kind::kConv, node);
+        place_conv(node);
         break;
       case Op::kBatchNorm:
-        if (graph_.source(node).op != Op::kConv) return obstacle(node, "does not follow a convolution");
-        add(Step::Kind::kNorm, node).last_reader = uses_.last_use(graph_.source(node)) == uses_.index_of(node.name);
+        if (node.shape[0] > kMostChannels) return obstacle(node, "has more than 2,048 channels");
+        add(Step::Kind::kNorm, node);
         break;
       case Op::kAdd:
         place_add(node);
@@ -83,8 +92,17 @@ class Planner {
           norm->relu = true;
           value_[node.name] = norm->output;
         } else {
-          obstacle(node, "does not follow a batch norm of its own");
+          add(Step::Kind::kRelu, node);
         }
+        break;
+      case Op::kShift:
+        add(Step::Kind::kShift, node);
+        break;
+      case Op::kActiveShift:
+        add(Step::Kind::kActiveShift, node);
+        break;
+      case Op::kSubsample:
+        add(Step::Kind::kSubsample, node);
         break;
       case Op::kMaxPool:
         add(Step::Kind::kMaxPool, node);
@@ -106,6 +124,19 @@ class Planner {
     }
   }
 
+  void place_conv(const Node& node) {
+    if (node.out > kMostChannels) return obstacle(node, "has more than 2,048 outputs");
+    if (node.groups != 1) {
+      const bool depthwise = node.groups == node.out && node.groups == in_channels(graph_, node);
+      if (!depthwise || !node.method.is_dense()) return obstacle(node, "has groups");
+      if (!has_depthwise_kernel(node.kernel)) return obstacle(node, "has an unusual kernel");
+      add(Step::Kind::kDepthwise, node);
+      return;
+    }
+    if (!has_kernel_area(node.kernel.area())) return obstacle(node, "has an unusual kernel");
+    add(Step::Kind::kConv, node);
+  }
+
   void place_add(const Node& node) {
     if (node.inputs.size() != 2) return obstacle(node, "sums more than two");
     // The later norm takes the other value in.
@@ -114,9 +145,11 @@ class Planner {
       if (norm != nullptr && norm->residual >= 0) norm = nullptr;
     }
     const int taker = norms[0] != nullptr && (norms[1] == nullptr || norms[0] > norms[1]) ? 0 : 1;
-    if (norms[taker] == nullptr) return obstacle(node, "has no batch norm of its own");
     const int other = value_.at(node.inputs[static_cast<size_t>(1 - taker)]);
-    if (other > norms[taker]->output) return obstacle(node, "sums what is made after its batch norm");
+    if (norms[taker] == nullptr || other > norms[taker]->output) {
+      add(Step::Kind::kAdd, node).residual = value_.at(node.inputs[1]);
+      return;
+    }
     norms[taker]->residual = other;
     value_[node.name] = norms[taker]->output;
   }

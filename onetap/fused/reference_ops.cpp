@@ -1,7 +1,10 @@
 #include "onetap/data/transform.h"
 #include "onetap/fused/ops.h"
 #include "onetap/graph/batch_norm.h"
+#include "onetap/nn/active_shift.h"
 #include "onetap/nn/attention.h"
+#include "onetap/nn/channel_shift.h"
+#include "onetap/nn/convolve.h"
 
 #include <algorithm>
 #include <array>
@@ -111,6 +114,41 @@ class ReferenceOps : public Ops {
     return {like_activations(dx, x), has_residual ? like_activations(dz, x) : torch::Tensor()};
   }
 
+  torch::Tensor shift(const torch::Tensor& x, const torch::Tensor& moves) override {
+    const Extent2 size{x.size(2), x.size(3)};
+    const auto whole = moves.to(torch::kInt64);
+    return nn::move_channels(x, nn::channel_index(whole[0], whole[1], size, size, /*channels_last=*/true));
+  }
+
+  torch::Tensor depthwise(const torch::Tensor& x, const torch::Tensor& weight, const Node& node) override {
+    const torch::NoGradGuard no_grad;
+    return like_activations(nn::convolve(x.to(torch::kFloat32), all_channels(weight, x), {}, of_all_channels(node, x)),
+                            x);
+  }
+
+  WeightedGrads depthwise_backward(const torch::Tensor& dy, const torch::Tensor& x, const torch::Tensor& weight,
+                                   const Node& node) override {
+    const torch::AutoGradMode with_grad(true);
+    const auto image = x.detach().to(torch::kFloat32).requires_grad_();
+    const auto kernels = weight.detach().requires_grad_();
+    const auto y = nn::convolve(image, all_channels(kernels, x), {}, of_all_channels(node, x));
+    const auto grads = torch::autograd::grad({y}, {image, kernels}, {dy.to(torch::kFloat32)});
+    return {like_activations(grads[0], x), grads[1].contiguous()};
+  }
+
+  torch::Tensor active_shift(const torch::Tensor& x, const torch::Tensor& weight, Extent2 stride) override {
+    const torch::NoGradGuard no_grad;
+    return like_activations(nn::active_shift(x, all_channels(weight, x), stride), x);
+  }
+
+  WeightedGrads active_shift_backward(const torch::Tensor& dy, const torch::Tensor& x, const torch::Tensor& weight,
+                                      Extent2 stride) override {
+    const torch::AutoGradMode with_grad(true);
+    const auto image = x.detach().requires_grad_(), shifts = all_channels(weight.detach(), x).requires_grad_();
+    const auto grads = torch::autograd::grad({nn::active_shift(image, shifts, stride)}, {image, shifts}, {dy});
+    return {like_activations(grads[0], x), grads[1].narrow(0, 0, weight.size(0)).contiguous()};
+  }
+
   torch::Tensor global_pool(const torch::Tensor& x, int64_t channels) override {
     const torch::NoGradGuard no_grad;
     return x.to(torch::kFloat32).mean(at::IntArrayRef{2, 3}).narrow(1, 0, channels).contiguous();
@@ -176,6 +214,17 @@ class ReferenceOps : public Ops {
   }
 
  private:
+  // With zeros for channels beyond the network's.
+  static torch::Tensor all_channels(const torch::Tensor& weight, const torch::Tensor& x) {
+    std::vector<int64_t> pad(static_cast<size_t>(2 * weight.dim()), 0);
+    pad.back() = x.size(1) - weight.size(0);
+    return torch::constant_pad_nd(weight, pad, 0);
+  }
+  static Node of_all_channels(Node node, const torch::Tensor& x) {
+    node.groups = node.out = x.size(1);
+    return node;
+  }
+
   static void clear(torch::Tensor image, const Cutout& square) {
     const auto part = [&](int64_t dim, int64_t from) {
       const int64_t first = std::clamp<int64_t>(from, 0, image.size(dim));

@@ -67,6 +67,10 @@ bool has_kernel_area(int64_t area) {
   return area == 1 || area == 9 || area == 25;
 }
 
+bool has_depthwise_kernel(Extent2 kernel) {
+  return kernel.h == kernel.w && (kernel.h == 3 || kernel.h == 5);
+}
+
 bool has_kernels(const Node& node, const TapLayout& layout) {
   if (!has_kernel_area(node.kernel.area())) return false;
   if (node.method.is_dense()) return true;
@@ -75,6 +79,18 @@ bool has_kernels(const Node& node, const TapLayout& layout) {
 
 WeightRules::WeightRules(std::shared_ptr<Ops> ops)
     : kernels_(std::make_unique<KernelRule>(ops)), autograd_(std::make_unique<AutogradRule>(ops)) {}
+
+ConvState WeightRules::make(const nn::GraphModule& module, const Node& node, const TensorByName& tensor,
+                            const TensorByName& momentum) const {
+  ConvState conv;
+  conv.weight = tensor(node.name + ".weight");
+  conv.weight_momentum = momentum(node.name + ".weight");
+  for (const auto& trained : module->trained_layers()) {
+    if (trained.name == node.name) conv.layer = trained.layer;
+  }
+  choose(conv, node, tensor, momentum);
+  return conv;
+}
 
 void WeightRules::choose(ConvState& conv, const Node& node, const TensorByName& tensor,
                          const TensorByName& momentum) const {

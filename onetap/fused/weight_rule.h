@@ -3,6 +3,7 @@
 
 #include "onetap/fused/ops.h"
 #include "onetap/graph/graph.h"
+#include "onetap/nn/graph_module.h"
 
 #include <functional>
 #include <memory>
@@ -21,6 +22,8 @@ class WeightRule {
 
 // Kernel areas that the kernels for weights are compiled for.
 bool has_kernel_area(int64_t area);
+// Windows of depthwise convolutions that there are kernels for.
+bool has_depthwise_kernel(Extent2 kernel);
 // Whether Ops::pack_weights and update_convs compute what the convolution's method says, for its kernel.
 bool has_kernels(const Node& node, const TapLayout& layout);
 
@@ -31,6 +34,10 @@ using TensorByName = std::function<torch::Tensor(const std::string&)>;
 class WeightRules {
  public:
   explicit WeightRules(std::shared_ptr<Ops> ops);
+
+  // A convolution of the module with its rule and what that needs; `packed` is yet to be made.
+  ConvState make(const nn::GraphModule& module, const Node& node, const TensorByName& tensor,
+                 const TensorByName& momentum) const;
 
   // Sets the rule of a convolution whose weight and layer are there, and what that rule needs.
   void choose(ConvState& conv, const Node& node, const TensorByName& tensor, const TensorByName& momentum) const;

@@ -76,16 +76,17 @@ class MoveChannels : public torch::autograd::Function<MoveChannels> {
 
 }  // namespace
 
-FixedShift::FixedShift(const Node& node) {
+Moves shift_moves(const Node& node) {
   const std::vector<uint16_t> codes = shift_codes(node, node.shape.at(0));
   std::vector<int64_t> rows, columns;
   for (const int64_t code : codes) {
     rows.push_back((code / node.kernel.w - node.kernel.h / 2) * node.dilation.h);
     columns.push_back((code % node.kernel.w - node.kernel.w / 2) * node.dilation.w);
   }
-  rows_ = torch::tensor(rows, torch::kInt64);
-  columns_ = torch::tensor(columns, torch::kInt64);
+  return {torch::tensor(rows, torch::kInt64), torch::tensor(columns, torch::kInt64)};
 }
+
+FixedShift::FixedShift(const Node& node) : moves_(shift_moves(node)) {}
 
 const FixedShift::Made& FixedShift::made_for(const torch::Tensor& x) {
   const Extent2 size{x.size(2), x.size(3)};
@@ -93,7 +94,7 @@ const FixedShift::Made& FixedShift::made_for(const torch::Tensor& x) {
   for (const Made& made : made_) {
     if (made.device == x.device() && made.size == size && made.there.channels_last == channels_last) return made;
   }
-  const auto rows = rows_.to(x.device()), columns = columns_.to(x.device());
+  const auto rows = moves_.rows.to(x.device()), columns = moves_.columns.to(x.device());
   made_.push_back({x.device(), size, channel_index(rows, columns, size, size, channels_last),
                    channel_index(-rows, -columns, size, size, channels_last)});
   return made_.back();

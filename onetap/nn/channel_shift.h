@@ -21,6 +21,12 @@ struct ChannelIndex {
 ChannelIndex channel_index(const torch::Tensor& rows, const torch::Tensor& columns, Extent2 from, Extent2 to,
                            bool channels_last);
 
+// What the channels of a shift node read: rows farther down and columns farther to the right, int64 [C].
+struct Moves {
+  torch::Tensor rows, columns;
+};
+Moves shift_moves(const Node& node);
+
 bool lies_channels_last(const torch::Tensor& x);
 
 // Without a gradient of its own.
@@ -41,7 +47,7 @@ class FixedShift {
   };
   const Made& made_for(const torch::Tensor& x);
 
-  torch::Tensor rows_, columns_;
+  const Moves moves_;
   std::vector<Made> made_;
 };
 

@@ -35,12 +35,6 @@ Precision resolved_precision(const Recipe& recipe, torch::Device device) {
   return recipe.precision == Precision::kAuto ? Precision::kBf16 : recipe.precision;
 }
 
-std::string fused_obstacle(const Recipe& recipe, const Graph& graph) {
-  const std::string obstacle = fused::engine_obstacle(graph);
-  if (!obstacle.empty() || recipe.decay_norms) return obstacle;
-  return "batch norms and biases have no weight decay (decay_norms)";
-}
-
 std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& graph, const DataSource& source,
                                              const Schedule& schedule, const nn::GraphModule& module, const Sgd& sgd,
                                              const std::function<void(const std::string&)>& notice, RankGroup* ranks,
@@ -69,7 +63,7 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
     if (!synchronised.empty()) refuse("captured", synchronised);
     return make(fused::Steps::kAutograd);
   }
-  const std::string obstacle = synchronised.empty() ? fused_obstacle(recipe, graph) : synchronised;
+  const std::string obstacle = synchronised.empty() ? fused::engine_obstacle(graph) : synchronised;
   if (obstacle.empty()) return make(fused::Steps::kFused);
   if (!chooses) refuse("fused", obstacle);
   const bool captured = recipe.cuda_graph && synchronised.empty();

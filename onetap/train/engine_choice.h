@@ -12,9 +12,6 @@
 
 namespace onetap {
 
-// Why a run of one process has no fused steps; empty: it has.
-std::string fused_obstacle(const Recipe& recipe, const Graph& graph);
-
 // Sets LibTorch's arithmetic as the recipe says. The engine, of one process or with its `ranks`, or null where the
 // recipe asks for plain steps or where `auto` finds that the engine cannot do the run. `auto` says so where the run has
 // no fused form. kUsage if the recipe insists on steps that the run has not. `stopped` is StreamOptions' of its data.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 namespace onetap::fused {
 namespace {
@@ -45,6 +46,93 @@ NormState norm_state(int64_t channels, bool relu, torch::Device device) {
   state.batches = torch::zeros({}, torch::kInt64).to(device);
   state.relu = relu;
   return state;
+}
+
+// Widths below, at and above a block's channels; images of one pixel; shifts farther than the image is long.
+TEST_P(CudaKernels, ShiftsEqualTheReference) {
+  struct Size {
+    int64_t images, channels, height, width;
+  };
+  for (const Size& size :
+       {Size{1, 8, 1, 1}, {2, 8, 5, 3}, {3, 96, 8, 8}, {128, 96, 16, 16}, {2, 352, 7, 9}, {1, 1024, 3, 4}}) {
+    const auto x = random({size.images, size.channels, size.height, size.width});
+    const auto moves = torch::randint(-4, 5, {2, size.channels}, torch::kInt32);
+    for (const auto& by : {moves, moves.neg()}) {
+      const auto expected = reference_->shift(x, by);
+      EXPECT_TRUE(torch::equal(cuda_->shift(x.cuda(), by.cuda()).cpu(), expected))
+          << fmt::format("{}x{}x{}x{}", size.images, size.channels, size.height, size.width);
+    }
+  }
+}
+
+TEST_P(CudaKernels, ActiveShiftsEqualTheReference) {
+  struct Size {
+    int64_t images, channels, padded, height, width, stride;
+  };
+  for (const Size& size : {Size{1, 5, 8, 1, 1, 1},
+                           {2, 8, 8, 5, 3, 2},
+                           {3, 83, 96, 8, 8, 1},
+                           {128, 88, 96, 16, 16, 2},
+                           {2, 300, 320, 7, 9, 2},
+                           {1, 1000, 1024, 3, 4, 3}}) {
+    const Extent2 stride{size.stride, size.stride};
+    auto x = random({size.images, size.padded, size.height, size.width});
+    x.narrow(1, size.channels, size.padded - size.channels).zero_();
+    const auto weight = torch::randn({size.channels, 2}) * 3;
+    const auto y = reference_->active_shift(x, weight, stride);
+    const std::string what = fmt::format("{}x{}({})x{}x{} stride {}", size.images, size.channels, size.padded,
+                                         size.height, size.width, size.stride);
+    EXPECT_LT(worst(cuda_->active_shift(x.cuda(), weight.cuda(), stride), y), near()) << what;
+    auto dy = random(y.sizes());
+    dy.narrow(1, size.channels, size.padded - size.channels).zero_();
+    const auto expected = reference_->active_shift_backward(dy, x, weight, stride);
+    const auto got = cuda_->active_shift_backward(dy.cuda(), x.cuda(), weight.cuda(), stride);
+    EXPECT_LT(worst(got.x, expected.x), near()) << what;
+    EXPECT_LT(worst(got.weight, expected.weight), near()) << what;
+  }
+}
+
+TEST_P(CudaKernels, DepthwiseConvolutionsEqualTheReference) {
+  struct Size {
+    int64_t images, channels, padded, side, kernel, stride, padding, dilation;
+  };
+  for (const Size& size : {Size{1, 5, 8, 3, 3, 1, 1, 1},
+                           {2, 8, 8, 7, 3, 2, 1, 1},
+                           {3, 83, 96, 8, 5, 1, 2, 1},
+                           {128, 96, 96, 16, 3, 1, 1, 1},
+                           {2, 300, 320, 9, 5, 2, 1, 2},
+                           {2, 1000, 1024, 4, 3, 3, 2, 1}}) {
+    Node node;
+    node.out = node.groups = size.channels;
+    node.kernel = {size.kernel, size.kernel};
+    node.stride = {size.stride, size.stride};
+    node.padding = {size.padding, size.padding};
+    node.dilation = {size.dilation, size.dilation};
+    auto x = random({size.images, size.padded, size.side, size.side});
+    x.narrow(1, size.channels, size.padded - size.channels).zero_();
+    const auto weight = torch::randn({size.channels, 1, size.kernel, size.kernel});
+    const auto y = reference_->depthwise(x, weight, node);
+    node.shape = {size.channels, y.size(2), y.size(3)};
+    const std::string what =
+        fmt::format("{}x{}({})x{} kernel {} stride {} padding {} dilation {}", size.images, size.channels, size.padded,
+                    size.side, size.kernel, size.stride, size.padding, size.dilation);
+    EXPECT_LT(worst(cuda_->depthwise(x.cuda(), weight.cuda(), node), y), near()) << what;
+    auto dy = random(y.sizes());
+    dy.narrow(1, size.channels, size.padded - size.channels).zero_();
+    const auto expected = reference_->depthwise_backward(dy, x, weight, node);
+    const auto got = cuda_->depthwise_backward(dy.cuda(), x.cuda(), weight.cuda(), node);
+    EXPECT_LT(worst(got.x, expected.x), near()) << what;
+    EXPECT_LT(worst(got.weight, expected.weight), near()) << what;
+  }
+}
+
+TEST_P(CudaKernels, ActiveShiftsKeepWhatIsNotANumber) {
+  const auto x = random({1, 8, 3, 3}).cuda();
+  const auto weight = torch::zeros({8, 2}).cuda();
+  weight[2][0] = std::numeric_limits<float>::quiet_NaN();
+  const auto y = cuda_->active_shift(x, weight, {1, 1});
+  EXPECT_TRUE(y.select(1, 2).isnan().all().item<bool>());
+  EXPECT_FALSE(y.select(1, 3).isnan().any().item<bool>());
 }
 
 TEST_P(CudaKernels, NormsEqualTheReference) {

@@ -45,7 +45,7 @@ TEST(FusedPlan, SaysWhatHasNoFusedForm) {
     EXPECT_NE(obstacle(body).find(part), std::string::npos) << obstacle(body);
   };
   expect_part("c = conv x out=4 kernel=3 pad=1 bias=1\nb = bn c\nr = relu b\n", "bias");
-  expect_part("c = conv x out=4 kernel=3 pad=1\nr = relu c\n", "r (relu)");
+  expect_part("c = conv x out=4 kernel=3 pad=1\nd = avgpool c kernel=2 stride=2\nr = relu d\n", "d (avgpool)");
   expect_part("c = conv x out=2049 kernel=3 pad=1\nb = bn c\nr = relu b\n", "2,048");
   expect_part("c = conv x out=4 kernel=7 pad=3\nb = bn c\nr = relu b\n", "kernel");
 }
@@ -56,7 +56,7 @@ Plan plan_of(const std::string& body, std::optional<Graph>& graph) {
 }
 
 // Only the later of two norms may free the convolution's value.
-TEST(FusedPlan, KnowsTheLastReaderOfAConvolution) {
+TEST(FusedPlan, KnowsTheLastReaders) {
   std::optional<Graph> graph;
   const Plan plan = plan_of(
       "c = conv x out=4 kernel=3 pad=1\nb = bn c\nd = bn c\ns = add b d\nr = relu s\n"
@@ -65,10 +65,27 @@ TEST(FusedPlan, KnowsTheLastReaderOfAConvolution) {
   ASSERT_EQ(plan.obstacle, "");
   ASSERT_EQ(plan.steps.size(), 5u);
   EXPECT_EQ(plan.steps[1].node->name, "b");
-  EXPECT_FALSE(plan.steps[1].last_reader);
+  EXPECT_EQ(plan.steps[1].last_uses, std::vector<int>());
   EXPECT_EQ(plan.steps[2].node->name, "d");
-  EXPECT_TRUE(plan.steps[2].last_reader);
+  EXPECT_EQ(plan.steps[2].last_uses, (std::vector<int>{plan.steps[0].output, plan.steps[1].output}));
   EXPECT_EQ(plan.steps[2].residual, plan.steps[1].output);
+}
+
+// As in ShiftResNets, whose ReLUs stand before the sum, and AS-ResNets, whose batch norms read it.
+TEST(FusedPlan, SumsAndRelusMayStandAlone) {
+  using Kind = Step::Kind;
+  std::optional<Graph> graph;
+  const Plan plan = plan_of(
+      "c = conv x out=4 kernel=3 pad=1\nb = bn c\nr = relu b\ns = shift r kernel=3\na = activeshift s\nt = add r a\n"
+      "d = subsample t out=6 stride=2\nq = relu d\nn = bn q\np = gap n\nf = linear p out=2\noutput f\n",
+      graph);
+  ASSERT_EQ(plan.obstacle, "");
+  std::vector<Kind> kinds;
+  for (const Step& step : plan.steps) kinds.push_back(step.kind);
+  EXPECT_EQ(kinds, (std::vector<Kind>{Kind::kConv, Kind::kNorm, Kind::kShift, Kind::kActiveShift, Kind::kAdd,
+                                      Kind::kSubsample, Kind::kRelu, Kind::kNorm, Kind::kGlobalPool, Kind::kLinear}));
+  EXPECT_EQ(plan.steps[4].input, plan.steps[1].output);
+  EXPECT_EQ(plan.steps[4].residual, plan.steps[3].output);
 }
 
 // What nobody reads has no gradient.

@@ -15,7 +15,8 @@ Node node_of(Op op, const std::string& name, const std::vector<std::string>& inp
   return node;
 }
 
-// Convolutions with norms, sums, ReLUs and pools, wired at random: values with several readers, and some with none.
+// Convolutions with norms, sums, ReLUs, shifts and pools, wired at random: values with several readers, and some with
+// none.
 Graph random_blocks(uint64_t seed) {
   Random random(seed, Purpose::kTest, 1);
   const auto one_in = [&](uint32_t n) { return random.below(n) == 0; };
@@ -33,6 +34,15 @@ Graph random_blocks(uint64_t seed) {
       conv.padding = {1, 1};
       if (random.coin()) conv.method = sal_method();
     }
+    if (conv.method.is_dense() && conv.kernel.h == 3 && one_in(4)) {
+      conv.out = conv.groups = graph.node(conv.inputs[0]).shape[0];
+    }
+    const bool moves = one_in(4);
+    if (moves) {
+      Node shift = node_of(random.coin() ? Op::kShift : Op::kActiveShift, name + "-shift", {conv.inputs[0]});
+      if (shift.op == Op::kShift) shift.kernel = {3, 3};
+      conv.inputs = {graph.add(std::move(shift))};
+    }
     const std::string made = graph.add(std::move(conv));
     if (one_in(4)) values.push_back(made);  // others may read it, too
     keep(node_of(Op::kBatchNorm, name + "-norm", {made}));
@@ -41,7 +51,13 @@ Graph random_blocks(uint64_t seed) {
     if (other != values.back() && graph.node(other).shape == graph.node(values.back()).shape) {
       keep(node_of(Op::kAdd, name + "-add", {values.back(), other}));
     }
-    if (!one_in(3)) keep(node_of(Op::kRelu, name + "-relu", {values.back()}));
+    if (!one_in(3)) keep(node_of(Op::kRelu, name + "-relu", {one_in(4) ? made : values.back()}));
+    if (one_in(6) && graph.node(values.back()).shape[1] > 4) {
+      Node thin = node_of(Op::kSubsample, name + "-thin", {values.back()});
+      thin.out = graph.node(values.back()).shape[0] + random.below(4);
+      thin.stride = {2, 2};
+      keep(std::move(thin));
+    }
     if (one_in(5) && graph.node(values.back()).shape[1] > 4) {
       Node pool = node_of(Op::kMaxPool, name + "-pool", {values.back()});
       pool.kernel = pool.stride = {2, 2};

@@ -63,7 +63,7 @@ int run_bench_train(const TrainBench& bench) {
         "autograd op by op)");
   }
   if (recipe.engine == EngineChoice::kAuto) {
-    recipe.engine = fused_obstacle(recipe, graph).empty() ? EngineChoice::kFused : EngineChoice::kCaptured;
+    recipe.engine = fused::engine_obstacle(graph).empty() ? EngineChoice::kFused : EngineChoice::kCaptured;
   }
   const auto engine = choose_engine(recipe, graph, source, Schedule(recipe, per_epoch), module, sgd, {});
   engine->start_epoch(0, 0, 0);
