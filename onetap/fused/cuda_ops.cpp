@@ -19,11 +19,6 @@ cuda::Images images_of(const torch::Tensor& x) {
   return {x.size(0), x.size(2), x.size(3), x.size(1), x.scalar_type() == torch::kFloat32};
 }
 
-// Activations come from convolutions, which keep the layout as a rule.
-torch::Tensor in_rows(const torch::Tensor& x) {
-  return x.contiguous(torch::MemoryFormat::ChannelsLast);
-}
-
 torch::Tensor empty_like_rows(const torch::Tensor& x) {
   return torch::empty_like(x, x.options(), torch::MemoryFormat::ChannelsLast);
 }

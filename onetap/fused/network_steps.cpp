@@ -14,10 +14,6 @@ std::vector<int64_t> pair(const Extent2& extent) {
   return {extent.h, extent.w};
 }
 
-torch::Tensor in_rows(const torch::Tensor& x) {
-  return x.contiguous(torch::MemoryFormat::ChannelsLast);
-}
-
 }  // namespace
 
 torch::Tensor Network::run(const torch::Tensor& images, bool training) {

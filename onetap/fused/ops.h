@@ -17,6 +17,11 @@ namespace onetap::fused {
 
 class WeightRule;
 
+// Activations come from convolutions, which keep the layout as a rule.
+inline torch::Tensor in_rows(const torch::Tensor& x) {
+  return x.contiguous(torch::MemoryFormat::ChannelsLast);
+}
+
 // A parameter, and what a step of SGD needs beside it.
 struct PlainState {
   torch::Tensor parameter, momentum;
