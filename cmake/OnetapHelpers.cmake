@@ -9,7 +9,14 @@ target_compile_options(onetap_flags INTERFACE
 if(ONETAP_SANITIZE)
   target_compile_options(onetap_flags INTERFACE
     -fsanitize=${ONETAP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
-    -Wno-maybe-uninitialized)  # instrumentation makes GCC see paths that are not there
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)  # instrumentation makes GCC see paths that are not there
+  # Compilers have macros of their own for this, each another one.
+  foreach(sanitizer address thread)
+    if(ONETAP_SANITIZE MATCHES ${sanitizer})
+      string(TOUPPER ${sanitizer} upper)
+      target_compile_definitions(onetap_flags INTERFACE ONETAP_${upper}_SANITIZER)
+    endif()
+  endforeach()
   target_link_options(onetap_flags INTERFACE -fsanitize=${ONETAP_SANITIZE})
 endif()
 

@@ -53,7 +53,8 @@ int64_t kept_count(int64_t channels, double ratio) {
 
 ChannelPlan keep_best_of_each(const std::vector<LayerScores>& scores, const LayerRatios& ratios) {
   ChannelPlan plan;
-  for (const auto& [name, ratio] : ratios) {
+  for (const auto& [named, ratio] : ratios) {
+    const std::string& name = named;  // clang has no structured bindings in lambdas
     const auto layer =
         std::find_if(scores.begin(), scores.end(), [&](const LayerScores& one) { return one.name == name; });
     if (layer == scores.end()) fail_usage("[prune] expected scores of '{}', got none", name);

@@ -45,7 +45,7 @@ TEST(NewMethod, IsReadAndWritten) {
 
 TEST(NewMethod, IsCounted) {
   const Graph graph = parse_network(kText);
-  const auto params = [&](CountRules rules) { return count_network(graph, {rules}).layers[1].params; };
+  const auto params = [&](CountRules rules) { return count_network(graph, rules).layers[1].params; };
   EXPECT_EQ(params(CountRules::kPlain), 6 * 3 * 9 + 6);         // weights and gains
   EXPECT_EQ(params(CountRules::kPaper), 6 * 3 + 3 * 4 / 32.0);  // a weight a slice, a position of 4 bits an input
 }

@@ -284,7 +284,7 @@ TEST(CApi, ASecondCallerIsRefused) {
   EXPECT_GT(done, 0);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need more address space than that
+#if !defined(ONETAP_ADDRESS_SANITIZER) && !defined(ONETAP_THREAD_SANITIZER)  // they need more address space than that
 TEST(CApiDeathTest, AMachineWithoutThreadsIsAFailureNotACrash) {
   const auto starve = [] {
     ::alarm(60);                                                // a thread that is never joined waits for ever

@@ -10,7 +10,7 @@ namespace onetap::testing {
 // system refuses to start another.
 class HugeStacks {
  public:
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(ONETAP_ADDRESS_SANITIZER) || defined(ONETAP_THREAD_SANITIZER)
   static constexpr bool kPossible = false;
 #else
   static constexpr bool kPossible = true;

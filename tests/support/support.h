@@ -17,7 +17,7 @@ namespace onetap::testing {
 
 // Cases of a sweep: fewer under a sanitizer, where each takes tens of times as long.
 constexpr uint64_t sweep_cases(uint64_t cases) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(ONETAP_ADDRESS_SANITIZER) || defined(ONETAP_THREAD_SANITIZER)
   return cases / 5;
 #else
   return cases;
@@ -25,12 +25,12 @@ constexpr uint64_t sweep_cases(uint64_t cases) {
 }
 
 // Where what has no threads of its own need not be tried again.
-#if defined(__SANITIZE_THREAD__)
+#if defined(ONETAP_THREAD_SANITIZER)
 constexpr bool kThreadSanitizer = true;
 #else
 constexpr bool kThreadSanitizer = false;
 #endif
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(ONETAP_ADDRESS_SANITIZER)
 constexpr bool kAddressSanitizer = true;
 #else
 constexpr bool kAddressSanitizer = false;
