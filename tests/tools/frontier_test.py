@@ -24,6 +24,19 @@ def has_onnxruntime():
     return check.returncode == 0
 
 
+def set_fact(path, key, value):
+    """Rewrites the header of a .tap file; its tensors stay as they are."""
+    with open(path, "rb") as file:
+        content = file.read()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:8 + length])
+    header["__metadata__"]["about." + key] = value
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text + content[8 + length:])
+
+
 class Frontier(CommandTest):
     def setUp(self):
         super().setUp()
@@ -106,6 +119,14 @@ class Points(Frontier):
         self.assertNotIn("tiny.tap", points)
         self.assertIn("tiny.tap left out", self.result.stderr)
         self.assertIn("expected --data with 10 classes", self.result.stderr)
+
+    def test_a_file_says_how_it_was_trained(self):
+        model = self.tap("tiny.tap", flags=("--method", "sal", "--share", 4))
+        kinds = [point["kind"] for point in self.points(model, "--data", DATA, data=DATA).values()]
+        self.assertEqual(kinds, ["frozen taps=1 share=4"])
+        set_fact(model, "method", "magnitude taps=1")
+        kinds = [point["kind"] for point in self.points(model, "--data", DATA, data=DATA).values()]
+        self.assertEqual(kinds, ["magnitude taps=1"])
 
     def test_data_that_is_not_here(self):
         self.make_run("a", 0.9, data="cifar10:" + self.path("nowhere"))
@@ -332,6 +353,12 @@ class BadInput(Frontier):
         lines.write_text(lines.read_text().replace('"step": 10', '"step": 20'))
         self.points(run, "--no-eval")  # it does not say its step
         self.assertNotIn("was frozen at step", self.result.stderr)
+        set_fact(os.path.join(run, "model.tap"), "step", "20")
+        self.points(run, "--no-eval")
+        self.assertNotIn("was frozen at step", self.result.stderr)
+        set_fact(os.path.join(run, "model.tap"), "step", "10")
+        self.points(run, "--no-eval")
+        self.assertIn("was frozen at step 10, the run's last test was at step 20", self.result.stderr)
 
 
 @needs_no_training
