@@ -5,6 +5,11 @@
 #include <chrono>
 
 namespace onetap::tool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
 
 BenchSetting random_images(const Graph& graph, int64_t threads, int64_t batch) {
   BenchSetting setting;
@@ -23,7 +28,6 @@ ModelBenchmark::ModelBenchmark(std::shared_ptr<const Model> model, const BenchSe
       outputs_(static_cast<size_t>(setting.batch * model_->output_floats())) {}
 
 void ModelBenchmark::run(int64_t times, std::vector<double>& seconds) {
-  using Clock = std::chrono::steady_clock;
   for (int64_t i = 0; i < times; ++i) {
     const auto start = Clock::now();
     session_.run(setting_.images.data(), setting_.batch, outputs_.data());
