@@ -14,6 +14,12 @@ constexpr int64_t kPixels = int64_t{3} * 32 * 32;
 const char* const kCifar10Names[] = {"airplane", "automobile", "bird",  "cat",  "deer",
                                      "dog",      "frog",       "horse", "ship", "truck"};
 
+void check_size(int64_t size, const CifarLayout& layout, int64_t records, std::string_view label) {
+  if (size == records * layout.record_bytes) return;
+  fail_data("[data] expected {} bytes ({} records of {}), got {} ({})", records * layout.record_bytes, records,
+            layout.record_bytes, size, label);
+}
+
 std::unique_ptr<MemoryDataset> read_split(const CifarLayout& layout, const fs::path& folder,
                                           const std::vector<CifarFile>& files) {
   auto images = std::make_unique<MemoryDataset>(3, 32, 32);
@@ -65,11 +71,7 @@ const CifarLayout& cifar_layout(Cifar kind) {
 
 void parse_cifar(std::string_view bytes, const CifarLayout& layout, int64_t records, std::string_view label,
                  MemoryDataset& images) {
-  const auto size = static_cast<int64_t>(bytes.size());
-  if (size != records * layout.record_bytes) {
-    fail_data("[data] expected {} bytes ({} records of {}), got {} ({})", records * layout.record_bytes, records,
-              layout.record_bytes, size, label);
-  }
+  check_size(static_cast<int64_t>(bytes.size()), layout, records, label);
   const auto* record = reinterpret_cast<const uint8_t*>(bytes.data());
   for (int64_t i = 0; i < records; ++i, record += layout.record_bytes) {
     const int64_t value = record[layout.label_offset];
@@ -94,6 +96,19 @@ fs::path find_cifar_folder(const CifarLayout& layout, const fs::path& directory)
   }
   fail_data("[data] expected {} in {} or in {} inside it: onetap data fetch {} --to {}", layout.test.name,
             directory.string(), layout.folder, layout.name, directory.string());
+}
+
+void check_cifar_sizes(const CifarLayout& layout, const fs::path& directory) {
+  const fs::path folder = find_cifar_folder(layout, directory);
+  std::vector<CifarFile> files = layout.train;
+  files.push_back(layout.test);
+  for (const CifarFile& file : files) {
+    const fs::path path = folder / file.name;
+    std::error_code error;
+    const auto size = fs::file_size(path, error);
+    if (error) fail_data("[data] cannot read {}: {}", path.string(), error.message());
+    check_size(static_cast<int64_t>(size), layout, file.records, path.string());
+  }
 }
 
 DataSource open_cifar(Cifar kind, const fs::path& directory) {

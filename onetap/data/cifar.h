@@ -39,4 +39,7 @@ DataSource open_cifar(Cifar kind, const std::filesystem::path& directory);
 // The folder that holds the files: `directory` itself or the archive's folder inside it; kData if neither.
 std::filesystem::path find_cifar_folder(const CifarLayout& layout, const std::filesystem::path& directory);
 
+// kData unless every file is there and as long as its records: what can be known without reading them.
+void check_cifar_sizes(const CifarLayout& layout, const std::filesystem::path& directory);
+
 }  // namespace onetap

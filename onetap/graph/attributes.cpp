@@ -40,7 +40,14 @@ std::vector<int64_t> attribute_numbers(std::string_view key, std::string_view te
 
 Method choose_method(std::string_view key, std::string_view value) {
   if (const MethodInfo* frozen = find_frozen_method(value)) return Method(*frozen);
-  if (find_method(value) == nullptr) fail_usage("expected {}, got '{}'", spelled_choices(key, method_names()), value);
+  if (find_method(value) == nullptr) {
+    std::vector<std::string> names = method_names();
+    for (const MethodInfo& row : method_table()) {  // and what is left of some of them in frozen networks
+      const bool known = std::find(names.begin(), names.end(), row.frozen_method) != names.end();
+      if (!row.frozen_method.empty() && !known) names.push_back(row.frozen_method);
+    }
+    fail_usage("expected {}, got '{}'", spelled_choices(key, names), value);
+  }
   return Method(value);
 }
 

@@ -113,7 +113,7 @@ std::string marker_path(size_t shape, double x, double y, double size) {
 
 class Chart {
  public:
-  Chart(const std::string& title, const std::vector<ChartPanel>& panels)
+  Chart(const std::string& title, const std::vector<ChartPanel>& panels, const std::string& kinds)
       : panels_(panels),
         theme_(Theme::light()),
         names_(series_names(panels)),
@@ -123,7 +123,8 @@ class Chart {
         width_(static_cast<double>(std::max<size_t>(1, panels.size())) * (kLeft + plot_width_ + kRight)),
         height_(kTop + plot_height_ + kBottom + kLegendLine * static_cast<double>(legend_lines()) + kEdge),
         canvas_(width_, height_, title),
-        title_(title) {}
+        title_(title),
+        kinds_(kinds) {}
 
   std::string draw() {
     canvas_.rectangle({0, 0, width_, height_}, theme_.background);
@@ -165,7 +166,8 @@ class Chart {
     return has_place && (!panel.y_from || point.y >= *panel.y_from);
   }
 
-  void find_axes(const ChartPanel& panel) {
+  // False if there is nothing to show.
+  bool find_axes(const ChartPanel& panel) {
     double least_x = std::numeric_limits<double>::infinity(), most_x = -least_x, least_y = least_x, most_y = -least_x;
     for (const ChartSeries& series : panel.series) {
       for (const ChartPoint& point : series.points) {
@@ -176,14 +178,26 @@ class Chart {
         most_y = std::max(most_y, point.y + point.spread.value_or(0));
       }
     }
-    if (most_x < least_x) least_x = most_x = 1, least_y = 0, most_y = 100;  // nothing to show
+    if (most_x < least_x) return false;
     x_ = panel.log_x ? log_axis(least_x, most_x) : linear_axis(least_x, most_x);
     y_ = linear_axis(panel.y_from.value_or(least_y), most_y);
     if (panel.y_from) y_.start_at(*panel.y_from);
+    return true;
+  }
+
+  void draw_frame(const ChartPanel& panel) {
+    canvas_.line(left_, kTop, left_, kTop + plot_height_, theme_.muted);
+    canvas_.line(left_, kTop + plot_height_, left_ + plot_width_, kTop + plot_height_, theme_.muted);
+    text(left_ + plot_width_ / 2, kTop + plot_height_ + 36, panel.x_label, theme_.ink, TextStyle::Anchor::kMiddle);
+    text(left_, kTop - 10, panel.y_label, theme_.ink, TextStyle::Anchor::kStart);
   }
 
   void draw_panel(const ChartPanel& panel) {
-    find_axes(panel);
+    if (!find_axes(panel)) {  // ticks would be made up
+      draw_frame(panel);
+      text(left_ + plot_width_ / 2, kTop + plot_height_ / 2, "no points yet", theme_.muted, TextStyle::Anchor::kMiddle);
+      return;
+    }
     for (const double tick : y_.ticks) {
       canvas_.line(left_, at_y(tick), left_ + plot_width_, at_y(tick), theme_.grid);
       text(left_ - 6, at_y(tick) + kLabelSize * Canvas::kHalfHeight, tick_text(tick), theme_.muted,
@@ -193,10 +207,7 @@ class Chart {
       canvas_.line(at_x(tick), kTop, at_x(tick), kTop + plot_height_, theme_.grid);
       text(at_x(tick), kTop + plot_height_ + 16, tick_text(tick), theme_.muted, TextStyle::Anchor::kMiddle);
     }
-    canvas_.line(left_, kTop, left_, kTop + plot_height_, theme_.muted);
-    canvas_.line(left_, kTop + plot_height_, left_ + plot_width_, kTop + plot_height_, theme_.muted);
-    text(left_ + plot_width_ / 2, kTop + plot_height_ + 36, panel.x_label, theme_.ink, TextStyle::Anchor::kMiddle);
-    text(left_, kTop - 10, panel.y_label, theme_.ink, TextStyle::Anchor::kStart);
+    draw_frame(panel);
     for (const auto kind : {ChartSeries::Kind::kPublished, ChartSeries::Kind::kOurs}) {  // ours on top
       for (const ChartSeries& series : panel.series) {
         if (series.kind == kind) draw_series(panel, series);
@@ -245,7 +256,7 @@ class Chart {
     };
     for (size_t i = 0; i < names_.size(); ++i) entry(i, i, colour(i), true, names_[i]);
     const double y = top + static_cast<double>(legend_lines() - 1) * kLegendLine;
-    text(kEdge, y, "filled: ours; hollow: published", theme_.muted, TextStyle::Anchor::kStart);
+    text(kEdge, y, kinds_, theme_.muted, TextStyle::Anchor::kStart);
   }
 
   const std::vector<ChartPanel>& panels_;
@@ -255,15 +266,15 @@ class Chart {
   size_t columns_;
   double width_, height_;
   SvgCanvas canvas_;
-  std::string title_;
+  std::string title_, kinds_;
   Axis x_, y_;
   double left_ = 0;  // of the panel's plot
 };
 
 }  // namespace
 
-std::string chart_svg(const std::string& title, const std::vector<ChartPanel>& panels) {
-  return Chart(title, panels).draw();
+std::string chart_svg(const std::string& title, const std::vector<ChartPanel>& panels, const std::string& kinds) {
+  return Chart(title, panels, kinds).draw();
 }
 
 }  // namespace onetap

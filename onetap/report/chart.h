@@ -31,8 +31,9 @@ struct ChartPanel {
   std::optional<double> y_from = {};  // where the axis begins; what lies below is left out
 };
 
-// Panels side by side with one legend below. Points that are not finite, or not positive on a logarithmic axis, are
-// left out.
-std::string chart_svg(const std::string& title, const std::vector<ChartPanel>& panels);
+// Panels side by side with one legend below, and under it a line about the two kinds of series. Points that are not
+// finite, or not positive on a logarithmic axis, are left out; a panel without any says so.
+std::string chart_svg(const std::string& title, const std::vector<ChartPanel>& panels,
+                      const std::string& kinds = "filled: ours; hollow: published");
 
 }  // namespace onetap

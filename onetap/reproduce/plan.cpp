@@ -121,7 +121,7 @@ class Planner {
     job.run = place(spec, seed);
     job.name = job.run.name;
     job.spec = &spec;
-    job.log = runs_folder(options_.out) / (job.name + ".log");
+    job.log = job.run.log();
     Settings given;
     if (spec.takes != Takes::kNothing) {
       const size_t source = train(*spec.source, seed);
@@ -223,7 +223,7 @@ class Planner {
     job.name = std::move(name);
     job.run = run;
     job.spec = spec;
-    job.log = run.directory.parent_path() / (run.name + ".log");
+    job.log = run.log();
     job.after = {after};
     return job;
   }
@@ -265,6 +265,17 @@ std::vector<RunPlace> find_runs(const fs::path& out, const std::string& stem) {
     return std::pair(a.epochs, a.seed) < std::pair(b.epochs, b.seed);
   });
   return runs;
+}
+
+std::vector<fs::path> find_logs(const fs::path& out, const std::string& stem) {
+  std::vector<fs::path> logs;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(runs_folder(out), error)) {
+    fs::path name = entry.path();
+    if (name.extension() == ".log" && parse_run_name(name.replace_extension(), stem)) logs.push_back(entry.path());
+  }
+  std::sort(logs.begin(), logs.end());
+  return logs;
 }
 
 std::vector<RunPlace> longest_finished(const fs::path& out, const RunSpec& spec) {

@@ -29,10 +29,13 @@ struct RunPlace {
   uint64_t seed = 0;
 
   RunFiles files() const { return RunFiles(directory); }
+  std::filesystem::path log() const { return directory.parent_path() / (name + ".log"); }
 };
 
 // All runs of a stem that are there, begun or finished.
 std::vector<RunPlace> find_runs(const std::filesystem::path& out, const std::string& stem);
+// What the commands of its runs wrote, also where no run came of it: a training that failed at once.
+std::vector<std::filesystem::path> find_logs(const std::filesystem::path& out, const std::string& stem);
 // Those of the longest schedule that any has finished; of equal length, so that they can be averaged. Seeds ascend.
 std::vector<RunPlace> longest_finished(const std::filesystem::path& out, const RunSpec& spec);
 

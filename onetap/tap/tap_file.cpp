@@ -239,15 +239,17 @@ class Reader {
           break;
         case Part::kScale:
           count_binary(element_count(layer_shapes(net.graph, node).weight), node.name);
-          tensors.weight = unpack_binary(signs, to_tensor(found), layer_shapes(net.graph, node).weight, node.name);
+          tensors.weight = unpack_binary(signs, to_tensor(found), layer_shapes(net.graph, node).weight,
+                                         fmt::format("{}, {}", node.name, label_));
           break;
         case Part::kBias:
           tensors.bias = to_tensor(found);
           break;
         case Part::kPositions: {
           const TapLayout layout = tap_layout(net.graph, node);
-          tensors.positions = unpack_codes({static_cast<const char*>(found.data), found.bytes()},
-                                           static_cast<size_t>(layout.codes()), layout.bits(), view.name);
+          tensors.positions =
+              unpack_codes({static_cast<const char*>(found.data), found.bytes()}, static_cast<size_t>(layout.codes()),
+                           layout.bits(), fmt::format("{}, {}", view.name, label_));
           break;
         }
       }

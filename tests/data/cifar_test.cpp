@@ -73,10 +73,14 @@ TEST(Cifar, OpensAFolderAndTheArchivesFolderInsideIt) {
     EXPECT_EQ(source.test->size(), 10000);
     EXPECT_EQ(source.classes.at(3), "cat");
   }
+  EXPECT_NO_THROW(check_cifar_sizes(cifar_layout(Cifar::k10), dir.path()));
   fs::resize_file(dir / "cifar-10-batches-bin" / "data_batch_4.bin", 30729999);
+  expect_error(ErrorKind::kData, "expected 30730000 bytes (10000 records of 3073), got 30729999",
+               [&] { check_cifar_sizes(cifar_layout(Cifar::k10), dir.path()); });
   expect_error(ErrorKind::kData, "data_batch_4.bin", [&] { open_cifar(Cifar::k10, dir.path()); });
   fs::remove(dir / "cifar-10-batches-bin" / "data_batch_4.bin");
   expect_error(ErrorKind::kData, "cannot open", [&] { open_cifar(Cifar::k10, dir.path()); });
+  expect_error(ErrorKind::kData, "data_batch_4.bin", [&] { check_cifar_sizes(cifar_layout(Cifar::k10), dir.path()); });
 }
 
 TEST(Cifar, MissingDataSaysHowToGetIt) {

@@ -51,6 +51,10 @@ TEST(GraphJson, RefusesWhatIsNoNetwork) {
              {"name":"c","op":"conv","inputs":["x"],"out":4,"kernle":3}],"output":"c"})",
           "did you mean 'kernel'");
   refused(R"({"name":"n","nodes":[{"name":"x","op":"input","shape":[3,8,8]}],"output":"y"})", "no node 'y'");
+  // Frozen networks may say it, and a typing error is told all that could have been meant.
+  refused(R"({"name":"n","nodes":[{"name":"x","op":"input","shape":[3,8,8]},
+             {"name":"c","op":"conv","inputs":["x"],"out":4,"method":"binery"}],"output":"c"})",
+          "or method=binary, got 'binery'");
 }
 
 }  // namespace

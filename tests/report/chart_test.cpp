@@ -50,6 +50,14 @@ TEST(Chart, OursAreFilledAndPublishedHollow) {
   EXPECT_EQ(occurrences(svg, ">a</text>"), 1u) << "one entry for both";
 }
 
+TEST(Chart, SaysWhatFilledAndHollowMean) {
+  const std::vector<ChartPanel> panels = {{"x", "y", true, {{"a", Kind::kOurs, {{1, 90}}}}}};
+  EXPECT_EQ(occurrences(chart_svg("T", panels), ">filled: ours; hollow: published</text>"), 1u);
+  const std::string other = chart_svg("T", panels, "filled: <front>");
+  EXPECT_EQ(occurrences(other, ">filled: &lt;front&gt;</text>"), 1u);
+  EXPECT_EQ(occurrences(other, "published"), 0u);
+}
+
 TEST(Chart, LeavesOutWhatCannotBeDrawn) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::string svg =
@@ -59,6 +67,9 @@ TEST(Chart, LeavesOutWhatCannotBeDrawn) {
   EXPECT_EQ(occurrences(svg, "inf"), 0u);
   const std::string empty = chart_svg("T", {{"x", "y", true, {}}});
   EXPECT_EQ(occurrences(empty, "nan"), 0u);
+  EXPECT_EQ(occurrences(empty, ">no points yet</text>"), 1u);
+  EXPECT_EQ(occurrences(empty, ">100</text>"), 0u) << "no ticks that nobody asked for";
+  EXPECT_EQ(occurrences(svg, "no points yet"), 0u);
   EXPECT_EQ(occurrences(chart_svg("T", {}), "</svg>"), 1u);
 }
 

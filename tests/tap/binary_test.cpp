@@ -122,11 +122,12 @@ TEST(Binary, FilesThatLieAreRefused) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> bad(10, nan), negative(10, -1.0f);
   const std::string ones(64, '\xff');
-  refused("scales of at least 0, got nan (a)",
+  refused("scales of at least 0, got nan (a, bad.tap)",
           [&](auto& tensors, auto&) { find(tensors, "a.scale").data = bad.data(); });
-  refused("scales of at least 0, got -1 (a)",
+  refused("scales of at least 0, got -1 (a, bad.tap)",
           [&](auto& tensors, auto&) { find(tensors, "a.scale").data = negative.data(); });
-  refused("zero bits after the last", [&](auto& tensors, auto&) { find(tensors, "a.signs").data = ones.data(); });
+  refused("zero bits after the last sign (a, bad.tap)",
+          [&](auto& tensors, auto&) { find(tensors, "a.signs").data = ones.data(); });
   refused("expected U8 [17] for 'a.signs', got U8 [16]",
           [&](auto& tensors, auto&) { find(tensors, "a.signs").shape = {16}; });
   refused("expected F32 [5] for 'a.scale', got F32 [4]",
@@ -138,7 +139,7 @@ TEST(Binary, FilesThatLieAreRefused) {
           [&](auto& tensors, auto&) { find(tensors, "m.weight").data = bad.data(); });
   refused("expected F32 [5, 2] for 'm.weight', got F32 [10]",
           [&](auto& tensors, auto&) { find(tensors, "m.weight").shape = {10}; });
-  refused("got 'ternary'", [&](auto&, auto& metadata) { replace(metadata, "binary", "ternary"); });
+  refused("or method=binary, got 'ternary'", [&](auto&, auto& metadata) { replace(metadata, "binary", "ternary"); });
   refused("a trainable bwn conv 'a'", [&](auto& tensors, auto& metadata) {
     replace(metadata, "\"method\":\"binary\"", "\"method\":\"bwn\"");
     TensorView& signs = find(tensors, "a.signs");

@@ -135,7 +135,8 @@ class Fifo(CommandTest):
         self.succeeds("nets", "resnet8", "--width", 4, "--tap", self.path("net.tap"))
         for arguments in (["run", fifo, fifo], ["run", self.path("net.tap"), fifo], ["count", fifo], ["bench", fifo],
                           ["nets", os.path.join(".", fifo)], ["heatmap", fifo],
-                          ["export", fifo, "--to", "onnx", "-o", self.path("x.onnx")], ["report", fifo]):
+                          ["export", fifo, "--to", "onnx", "-o", self.path("x.onnx")], ["report", fifo],
+                          ["frontier", fifo]):
             result = onetap(*arguments, timeout=60)
             self.assertIn(result.returncode, (2, 4), arguments)
             self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)

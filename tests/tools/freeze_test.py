@@ -67,7 +67,8 @@ class Freeze(CommandTest):
         self.assertGreater(counted["peak_activation_bytes"], 4 * 3 * 32 * 32)
         predicted = json.loads(self.succeeds("count", run, "--json").stdout)
         self.assertEqual(predicted["macs"], counted["macs"])
-        self.assertLess(abs(predicted["tap_bytes"] - counted["file_bytes"]), 0.02 * counted["file_bytes"])
+        # But for the names of classes and the facts, which a network of nine kilobytes feels.
+        self.assertLess(abs(predicted["tap_bytes"] - counted["file_bytes"]), 0.03 * counted["file_bytes"])
 
         # What is kept at the last epoch is what the file keeps.
         self.assertEqual(self.succeeds("heatmap", run, "--all").stdout, self.succeeds("heatmap", model, "--all").stdout)

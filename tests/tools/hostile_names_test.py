@@ -52,6 +52,7 @@ class HostileNames(CommandTest):
         missing = self.path(HOSTILE)
         for arguments in (["count", missing], ["nets", missing], ["nets", missing + ".net"], ["run", missing, IMAGE],
                           ["heatmap", missing], ["report", missing], ["export", missing, "--to", "onnx", "-o", "x"],
+                          ["frontier", missing],
                           ["data", "check", "folder:" + missing], ["data", "check", missing],
                           ["bench", missing], ["bench", "data", "--data", "folder:" + missing],
                           ["eval", self.copy(os.path.join(CORPUS, "tap", "half"), "h.tap"), "--data", missing]):

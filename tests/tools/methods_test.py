@@ -74,6 +74,21 @@ class MethodsTest(CommandTest):
         os.rename(sal, self.path("gone"))
         self.succeeds("train", "--out", shift, "--resume")
 
+    def test_a_shift_table_passes_over_damaged_lines(self):
+        sal = self.train("sal", "--method", "sal")
+        path = os.path.join(sal, "attention.jsonl")
+        with open(path) as file:
+            lines = file.read()
+        with open(path, "w") as file:
+            file.write("{\"step\": 1, what\n" + lines)
+        result = self.succeeds("train", *QUICK, "--method", "shift", "--out", self.path("shift"), "--shift-table",
+                               "from:" + sal)
+        self.assertIn("attention.jsonl:1", result.stderr)
+        with open(path, "w") as file:
+            file.write("no line of it\n")
+        self.refused(4, "expected learned taps for the shift table, got no line of them", "train", *QUICK, "--method",
+                     "shift", "--out", self.path("run"), "--shift-table", "from:" + sal)
+
     def test_shift_tables_that_are_not_there(self):
         dense = self.train("dense", "--method", "conv")
         train = ["train", *QUICK, "--method", "shift", "--out", self.path("run"), "--shift-table"]

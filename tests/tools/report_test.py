@@ -138,7 +138,11 @@ class Page(CommandTest):
             "Summary", "Learning curves", "Soft-versus-hard gap", "Which taps are kept", "How sure the attention is",
             "Tap agreement between epochs", "Accuracy against memory", "Counts by layer"])
         self.assertEqual(self.count("#curves .chart svg"), 4)
-        self.assertEqual(self.count("#curves .chart svg path.curve"), 2 * 4 + 2 + 1)
+        # Losses: two for each run. Accuracies: soft and hard, and one of the dense run, whose forms are one network.
+        # Learning rates: one for each. Temperature: one.
+        self.assertEqual(self.count("#curves .chart svg path.curve"), 2 * 2 + (2 + 1) + 2 + 1)
+        names = self.texts("#curves .panel:nth-child(2) .legend li")
+        self.assertEqual([name.strip() for name in names], ["sal, soft", "sal, hard", "dense"])
         for section in ("gap", "sureness", "agreement", "memory"):
             self.assertEqual(self.count(f"#{section} .chart svg"), 1, section)
         self.assertEqual(self.count("#memory .chart .star"), 2)

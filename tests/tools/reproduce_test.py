@@ -25,10 +25,17 @@ class Reproduce(CommandTest):
     def setUp(self):
         super().setUp()
         self.out = self.path("out")
-        self.write("ten/test_batch.bin", "")
-        self.write("hundred/test.bin", "")
+        for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
+            self.sparse("ten", name, 10000 * 3073)
+        self.sparse("hundred", "train.bin", 50000 * 3074)
+        self.sparse("hundred", "test.bin", 10000 * 3074)
         self.data = ["--data", "cifar10:" + self.path("ten"), "--data", "cifar100:" + self.path("hundred")]
         self.plan({})
+
+    def sparse(self, folder, name, size):
+        """A file of that length that takes no room."""
+        with open(self.write(os.path.join(folder, name), ""), "r+") as file:
+            file.truncate(size)
 
     def plan(self, runs):
         """What each run will do, see fake_train.py; keys of verbs say what those do."""
@@ -136,9 +143,17 @@ class Refusals(Reproduce):
         self.refuses(2, "expected --data cifar10:DIR", "table1", "--data", "shapes")
         self.refuses(2, "each data set once", "table1", *self.data, *self.data)
 
+    def test_files_of_the_wrong_length(self):
+        self.sparse("ten", "data_batch_3.bin", 10000 * 3073 - 1)
+        self.refuses(4, "expected 30730000 bytes (10000 records of 3073), got 30729999", "fig-heatmaps", *self.data)
+        os.remove(self.path("hundred", "train.bin"))
+        self.refuses(4, "train.bin", "table3", *self.data[2:])
+
     def test_bad_numbers(self):
-        for bad in (["--epochs-scale", "0"], ["--epochs-scale", "nan"], ["--seeds", "x"], ["--seeds", "-1"], ["-j", "0"], ["--precision", "int4"]):
-            self.refuses(2, bad[0], "fig-heatmaps", *self.data, *bad)
+        for bad in (["--epochs-scale", "0"], ["--epochs-scale", "nan"], ["--seeds", "x"], ["--seeds", "-1"],
+                    ["--seeds", ""], ["--seeds", "0,"], ["--seeds", "0,,1"], ["-j", "0"], ["--precision", "int4"]):
+            message = self.refuses(2, bad[0], "fig-heatmaps", *self.data, *bad).stderr
+            self.assertLess(len(message), 200)
 
     def test_another_training_in_the_place_of_a_run(self):
         self.reproduced("fig-heatmaps", *self.data, *SHORT)
@@ -202,9 +217,21 @@ class Jobs(Reproduce):
         self.assertIn(f"2 of 3 jobs failed or wait for one that did: {SANET}, {UNEVEN}", result.stderr)
         self.assertEqual(self.trained(), [SHIFT, SANET])
         self.assertEqual([row["state"] for row in self.rows("uneven-shifts")],
-                         ["finished", "not trained", "unfinished: 0 of 1 epochs"])
+                         ["finished", "not trained", f"failed after 0 of 1 epochs: see runs/{SANET}.log"])
         self.reproduced("uneven-shifts", *self.data, *SHORT)
         self.assertEqual(self.trained(), [SHIFT, SANET, SANET, UNEVEN])
+
+    def test_a_training_that_fails_at_once_says_where_its_log_is(self):
+        self.write("program", "#!/bin/sh\necho 'onetap: [data] as planned' >&2\nexit 4\n")
+        os.chmod(self.path("program"), 0o755)
+        result = onetap("reproduce", "fig-heatmaps", "--program", self.path("program"), "--out", self.out, *self.data,
+                        *SHORT, env=self.environment())
+        self.assertEqual(result.returncode, 1, result.stderr)
+        row, = self.rows("fig-heatmaps")
+        self.assertEqual(row["state"], f"failed: see runs/{SANET}.log")
+        self.assertIn("as planned", self.text("runs", SANET + ".log"))
+        self.reproduced("fig-heatmaps", *self.data, *SHORT)
+        self.assertEqual([row["state"] for row in self.rows("fig-heatmaps")], ["finished"])
 
     def test_a_verb_that_fails_leaves_no_result(self):
         self.plan({"eval": {"fails": True}})
@@ -324,6 +351,12 @@ class Results(Reproduce):
         self.reproduced("fig-heatmaps", *self.data, "--epochs-scale", "0.00667", "--seeds", "1")
         row, = self.rows("fig-heatmaps")
         self.assertEqual((row["accuracy_mean"], row["accuracy_sd"], row["epochs"], row["seeds"]), ("60", "", "2", "1"))
+
+    def test_a_figure_without_points_says_so(self):
+        self.reproduced("rivals", "--report-only")
+        self.assertIn("no points yet", self.text("rivals", "figure.svg"))
+        self.reproduced("fig-memory", "--report-only")
+        self.assertNotIn("no points yet", self.text("fig-memory", "figure.svg"))
 
     def fake_results(self):
         """Plausible runs for three experiments, with attention."""

@@ -3,12 +3,12 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/json.h"
-#include "onetap/base/random.h"
 #include "onetap/base/text.h"
 #include "onetap/graph/op.h"
 #include "onetap/tap/fold.h"
 #include "onetap/tap/random_net.h"
 #include "onetap/tap/tap_file.h"
+#include "tools/onetap/bench_model.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/network_argument.h"
@@ -45,32 +45,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Our own runtime on a batch.
-class Ours : public Benchmark {
- public:
-  Ours(std::shared_ptr<const Model> model, const BenchSetting& setting, int64_t threads)
-      : model_(std::move(model)),
-        session_(model_, {threads, setting.batch}),
-        setting_(setting),
-        outputs_(static_cast<size_t>(setting.batch * model_->output_floats())) {}
-
-  void run(int64_t times, std::vector<double>& seconds) override {
-    for (int64_t i = 0; i < times; ++i) {
-      const auto start = Clock::now();
-      session_.run(setting_.images.data(), setting_.batch, outputs_.data());
-      seconds.push_back(seconds_since(start));
-    }
-  }
-
-  const Model& model() const { return *model_; }
-  Session& session() { return session_; }
-
- private:
-  std::shared_ptr<const Model> model_;
-  Session session_;
-  const BenchSetting& setting_;
-  std::vector<float> outputs_;
-};
+using Ours = ModelBenchmark;
 
 // Multiply-adds in registers on every thread: what the machine can do at all, in the same weather.
 class Peak : public Benchmark {
@@ -142,12 +117,7 @@ void add_entry(Bench& bench, const std::string& name, const std::string& detail,
 
 void prepare(const BenchArguments& options, Bench& bench) {
   const auto model = std::make_shared<const Model>(bench.net, options.model);
-  bench.setting.threads = options.threads;
-  bench.setting.batch = options.batch;
-  Random random(7, Purpose::kRandomNet);
-  bench.setting.images.resize(static_cast<size_t>(options.batch * element_count(bench.net.graph.input().shape)));
-  for (float& pixel : bench.setting.images) pixel = random.uniform(-2, 2);
-
+  bench.setting = random_images(bench.net.graph, options.threads, options.batch);
   const std::string target = model->kernels().name;
   const int64_t dense_macs = model->dense_macs();
   add_entry(bench, "onetap", target, std::make_unique<Ours>(model, bench.setting, options.threads), model->macs());

@@ -111,6 +111,10 @@ std::string duration_text(double seconds) {
   return fmt::format("{}s", total);
 }
 
+double percent(double share) {
+  return std::round(share * 1e10) / 1e8;
+}
+
 std::string percent_text(double share) {
   return fmt::format("{:.2f} %", 100 * share);
 }

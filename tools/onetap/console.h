@@ -50,6 +50,9 @@ Console& console();
 
 // "1h02m", "3m10s", "12s".
 std::string duration_text(double seconds);
+// 94.66 from 0.9466. Accuracies have at most six digits (right ones of some thousands of images): 80.6, not
+// 80.60000000000001.
+double percent(double share);
 // "94.66 %" from 0.9466.
 std::string percent_text(double share);
 // "170.1 MB".

@@ -30,12 +30,6 @@
 namespace onetap::tool {
 namespace {
 
-// Of the training that it was frozen from.
-std::optional<int64_t> frozen_step(const TapNet& net) {
-  const auto fact = net.facts.find("step");
-  return fact == net.facts.end() ? std::nullopt : parse_int(fact->second);
-}
-
 // What computes the outputs of an image, on several threads at once; each way has its own need of memory.
 std::function<std::vector<float>(const float*)> executor(const EvalArguments& options, const TapNet& net) {
   if (options.reference) {
@@ -46,6 +40,13 @@ std::function<std::vector<float>(const float*)> executor(const EvalArguments& op
   model.memory_limit = options.memory_limit;
   const auto sessions = std::make_shared<SessionPool>(std::make_shared<const Model>(net, model));
   return [sessions](const float* image) { return sessions->run(image); };
+}
+
+}  // namespace
+
+std::optional<int64_t> frozen_step(const TapNet& net) {
+  const auto fact = net.facts.find("step");
+  return fact == net.facts.end() ? std::nullopt : parse_int(fact->second);
 }
 
 std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::string& path, OpenedData& opened) {
@@ -69,6 +70,8 @@ std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::strin
   return {{path, net.graph.name(), method_of(net.graph), "frozen", frozen_step(net), said.accuracy(), said.loss(),
            count_network(net.graph, CountRules::kPaper).params, weight_type_name(net.weight_type)}};
 }
+
+namespace {
 
 void print_eval_json(const std::vector<EvalRow>& rows) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();

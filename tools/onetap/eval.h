@@ -3,6 +3,7 @@
 
 #include "onetap/graph/method.h"
 #include "onetap/recipe/choices.h"
+#include "onetap/tap/tap_net.h"
 #include "tools/onetap/opened_data.h"
 
 #include <optional>
@@ -38,6 +39,11 @@ inline std::string method_of(const Graph& graph) {
   return summary == "dense" ? "conv" : summary;
 }
 
+// The step of the training that a network was frozen from, if it says so.
+std::optional<int64_t> frozen_step(const TapNet& net);
+
+// By our own runtime on the test set of options.data. kFailure if an output is not finite.
+std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::string& path, OpenedData& opened);
 std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::string& path, OpenedData& opened);
 
 }  // namespace onetap::tool

@@ -49,7 +49,9 @@ TapNet frozen_net(const FreezeArguments& options, const OpenRun& run) {
   TapNet net = freeze(run.module, options.type);
   net.pixels = {run.source->normalisation.mean, run.source->normalisation.sd};
   net.classes = run.source->classes;
-  net.facts = {{"onetap", ONETAP_VERSION}, {"step", std::to_string(run.checkpoint.state.step)}};
+  net.facts = {{"onetap", ONETAP_VERSION},
+               {"step", std::to_string(run.checkpoint.state.step)},
+               {"method", method_summary(run.graph)}};
   return net;
 }
 

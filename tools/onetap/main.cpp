@@ -87,6 +87,7 @@ int run(int argc, char** argv) {
   add_export(app, action);
   add_heatmap(app, action);
   add_report(app, action);
+  add_frontier(app, action);
   add_completion(app, action);
 
   try {

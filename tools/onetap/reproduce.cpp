@@ -29,7 +29,7 @@ namespace {
 struct ReproduceOptions {
   std::vector<std::string> names;
   std::vector<std::string> data;
-  std::vector<int64_t> seeds = {0};
+  std::string seeds = "0";
   std::vector<std::string> only;
   std::string out = "reproduced";
   std::string program;
@@ -292,6 +292,16 @@ void require_data(const std::vector<const Experiment*>& chosen, const ReproduceO
   fail_data("[reproduce] expected data to train on, got none; {}", join(advice, "; "));
 }
 
+std::vector<uint64_t> parse_seeds(const std::string& text) {
+  std::vector<uint64_t> seeds;
+  for (const std::string_view word : split(text, ',')) {
+    const auto seed = parse_int(word);
+    if (!seed || *seed < 0) fail_usage("[reproduce] expected --seeds N,N,..., got '{}'", text);
+    seeds.push_back(static_cast<uint64_t>(*seed));
+  }
+  return seeds;
+}
+
 int run_reproduce(const ReproduceOptions& given) {
   if (given.list) return print_list(given);
   ReproduceOptions options = given;
@@ -305,7 +315,7 @@ int run_reproduce(const ReproduceOptions& given) {
   const auto data = find_experiment_data(options.data);
   JobOptions plan;
   plan.out = options.out;
-  plan.seeds.assign(options.seeds.begin(), options.seeds.end());
+  plan.seeds = parse_seeds(options.seeds);
   plan.scale = options.scale;
   plan.only = options.only;
   plan.run_fields = options.flags.given();
@@ -338,10 +348,7 @@ void add_reproduce(CLI::App& app, Action& action) {
                    "multiply the epochs of every run, and when its learning rate drops")
       ->check(CLI::Range(0.001, 10.0))
       ->option_text("X [1]");
-  verb->add_option("--seeds", options->seeds, "train each row with these seeds")
-      ->delimiter(',')
-      ->check(CLI::NonNegativeNumber)
-      ->option_text("N,... [0]");
+  verb->add_option("--seeds", options->seeds, "train each row with these seeds")->option_text("N,... [0]");
   verb->add_option("--only", options->only, "rows of this name alone ('*' and '?' match); may be given several times")
       ->allow_extra_args(false)
       ->option_text("ROW");

@@ -21,7 +21,7 @@ void check_folder(const DataSpec& spec) {
     return;
   }
   const fs::path directory = spec.argument.empty() ? data_cache_directory() : fs::path(spec.argument);
-  find_cifar_folder(cifar_layout(spec.kind == "cifar10" ? Cifar::k10 : Cifar::k100), directory);
+  check_cifar_sizes(cifar_layout(spec.kind == "cifar10" ? Cifar::k10 : Cifar::k100), directory);
 }
 
 }  // namespace

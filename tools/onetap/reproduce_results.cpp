@@ -6,6 +6,8 @@
 #include "onetap/base/text.h"
 #include "onetap/report/page.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/last_words.h"
+#include "tools/onetap/optional_number.h"
 #include "tools/onetap/sweep_results.h"
 
 #include <fmt/format.h>
@@ -44,11 +46,6 @@ std::optional<double> number_in(const fs::path& path, const char* key, const cha
   return std::nullopt;
 }
 
-// Accuracies have at most six digits (right ones of some thousands of images): 80.6, not 80.60000000000001.
-double percent(double share) {
-  return std::round(share * 1e10) / 1e8;
-}
-
 std::optional<double> times_100(std::optional<double> share) {
   return share ? std::optional(percent(*share)) : std::nullopt;
 }
@@ -84,13 +81,24 @@ std::optional<NetworkCount> counts_of(const ExperimentRow& row, const std::vecto
   return std::nullopt;
 }
 
+// "" unless the commands of a run ended with an error: what they wrote last says so. A run that was stopped says that.
+std::string failure_in(const fs::path& log) {
+  const std::string last = last_words(log);
+  return last.rfind("onetap: ", 0) == 0 ? fmt::format("runs/{}", log.filename().string()) : "";
+}
+
 std::string state_of(const fs::path& out, const ExperimentRow& row, const std::vector<RunPlace>& finished,
                      const std::map<std::string, std::string>& data) {
   if (!finished.empty()) return "finished";
   const auto begun = find_runs(out, run_stem(row.run));
   if (!begun.empty()) {
     const auto scores = read_scores(begun.back().files());
-    return fmt::format("unfinished: {} of {} epochs", scores ? scores->epochs : 0, begun.back().epochs);
+    const std::string log = failure_in(begun.back().log());
+    const std::string epochs = fmt::format("{} of {} epochs", scores ? scores->epochs : 0, begun.back().epochs);
+    return log.empty() ? "unfinished: " + epochs : fmt::format("failed after {}: see {}", epochs, log);
+  }
+  for (const fs::path& log : find_logs(out, run_stem(row.run))) {
+    if (const std::string failed = failure_in(log); !failed.empty()) return "failed: see " + failed;
   }
   return data.count(row.run.data) == 0 ? "no data" : "not trained";
 }
@@ -116,11 +124,6 @@ RowResult read_row(const ExperimentRow& row, const fs::path& out, const std::map
     result.activations = counts->activations;
   }
   return result;
-}
-
-std::string accuracy_text(const Spread& values) {
-  if (!values.mean) return "";
-  return values.sd ? fmt::format("{:.2f} ± {:.2f} %", *values.mean, *values.sd) : fmt::format("{:.2f} %", *values.mean);
 }
 
 std::string published_accuracy(std::optional<double> value) {
@@ -188,14 +191,8 @@ std::vector<Column> columns_of(const Experiment& experiment) {
   };
 }
 
-Json json_number(std::optional<double> value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 Json spread_json(const Spread& values) {
   return {{"mean", json_number(values.mean)}, {"sd", json_number(values.sd)}};
-}
-std::string csv_number(std::optional<double> value) {
-  return value ? fmt::format("{}", *value) : "";
 }
 
 }  // namespace

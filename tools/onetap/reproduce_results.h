@@ -16,7 +16,7 @@ namespace onetap::tool {
 
 struct RowResult {
   const ExperimentRow* row = nullptr;
-  std::string state;           // "finished", "unfinished: ...", "not trained", "no data"
+  std::string state;           // "finished", "unfinished: ...", "failed: ...", "not trained", "no data"
   std::vector<RunPlace> runs;  // the longest finished ones, one a seed
   int64_t epochs = 0;          // of theirs; 0 without any
   int64_t full_epochs = 0;     // of the whole schedule

@@ -2,9 +2,11 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/graph/shift_table.h"
+#include "onetap/journal/good_lines.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/report/heatmap.h"
 #include "onetap/tap/tap_file.h"
+#include "tools/onetap/console.h"
 
 #include <filesystem>
 
@@ -17,7 +19,12 @@ std::vector<PositionShares> kept_taps(const std::string& source) {
   if (std::filesystem::is_regular_file(source, ignored)) return kept_shares(read_tap(source));
   const RunFiles files(source);
   files.read_graph();  // says what is wrong with a directory that holds no run
-  const auto lines = read_attention(files.attention());
+  std::vector<std::string> notices;
+  const auto lines = read_good_lines<AttentionLine>(files.attention(), notices);
+  if (lines.empty() && !notices.empty()) {
+    fail_data("[train] expected learned taps for the shift table, got no line of them: {}", notices.front());
+  }
+  for (const std::string& notice : notices) console().warn(notice);
   return lines.empty() ? std::vector<PositionShares>() : kept_shares(lines.back());
 }
 

@@ -1,5 +1,7 @@
 #include "tools/onetap/spread.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace onetap::tool {
@@ -13,6 +15,12 @@ Spread spread(const std::vector<double>& values) {
   for (const double value : values) squares += (value - mean) * (value - mean);
   if (values.size() == 1) return {mean, std::nullopt};
   return {mean, std::sqrt(squares / (count - 1))};
+}
+
+std::string accuracy_text(const Spread& percent) {
+  if (!percent.mean) return "";
+  return percent.sd ? fmt::format("{:.2f} ± {:.2f} %", *percent.mean, *percent.sd)
+                    : fmt::format("{:.2f} %", *percent.mean);
 }
 
 }  // namespace onetap::tool

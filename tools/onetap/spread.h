@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace onetap::tool {
@@ -12,5 +13,8 @@ struct Spread {
 };
 
 Spread spread(const std::vector<double>& values);
+
+// Of accuracies in percent: "94.03 %", "94.03 ± 0.12 %", or "".
+std::string accuracy_text(const Spread& percent);
 
 }  // namespace onetap::tool

@@ -56,6 +56,19 @@ GridAxis parse_axis(const std::string& text) {
   return axis;
 }
 
+const GridAxis* find_axis(const Grid& grid, const RecipeField* field) {
+  const auto found = std::find_if(grid.begin(), grid.end(), [&](const GridAxis& axis) { return axis.field == field; });
+  return found == grid.end() ? nullptr : &*found;
+}
+
+std::string keys_text(const Grid& grid) {
+  std::vector<std::string> keys;
+  for (const GridAxis& axis : grid) keys.emplace_back(axis.field->key);
+  return join(keys, ", ");
+}
+
+}  // namespace
+
 // Distinct values stay distinct: what is not safe in a file name becomes %2F.
 std::string safe_name(const std::string& text) {
   std::string name;
@@ -72,19 +85,6 @@ std::string safe_name(const std::string& text) {
   const std::string mark = "-" + hash.hex().substr(0, 12);
   return name.substr(0, kLongestName - mark.size()) + mark;
 }
-
-const GridAxis* find_axis(const Grid& grid, const RecipeField* field) {
-  const auto found = std::find_if(grid.begin(), grid.end(), [&](const GridAxis& axis) { return axis.field == field; });
-  return found == grid.end() ? nullptr : &*found;
-}
-
-std::string keys_text(const Grid& grid) {
-  std::vector<std::string> keys;
-  for (const GridAxis& axis : grid) keys.emplace_back(axis.field->key);
-  return join(keys, ", ");
-}
-
-}  // namespace
 
 Grid parse_grid(const std::vector<std::string>& texts) {
   Grid grid;

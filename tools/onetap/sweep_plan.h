@@ -19,6 +19,10 @@ using Grid = std::vector<GridAxis>;
 // From "t1=0.02,0.1" and the like; semicolons separate values that hold commas. kUsage for what no recipe takes.
 Grid parse_grid(const std::vector<std::string>& texts);
 
+// A name for a folder or file: what other characters a text has is spelled out, and what is too long for a file system
+// is cut and marked.
+std::string safe_name(const std::string& text);
+
 // What an earlier call planned and what this one asks for; kUsage unless it asks for all of that, and perhaps more.
 Grid extend_grid(const Grid& planned, const Grid& asked, const std::filesystem::path& directory);
 

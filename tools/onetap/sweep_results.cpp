@@ -129,6 +129,7 @@ std::optional<RunScores> read_scores(const RunFiles& files) {
       scores.acc_soft = line.acc_soft;
       scores.loss = line.loss;
       scores.epochs = line.epoch;
+      scores.step = line.step;
       scores.wall_s = line.wall_s;
     }
   } catch (const Error& problem) {

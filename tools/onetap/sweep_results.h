@@ -21,6 +21,7 @@ struct RunScores {
   double acc_soft = 0;
   double loss = 0;
   int64_t epochs = 0;
+  int64_t step = 0;
   double wall_s = 0;
 };
 

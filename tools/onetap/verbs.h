@@ -31,6 +31,7 @@ void add_bench_data(CLI::App& bench, Action& action);
 void add_launch(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
 void add_reproduce(CLI::App& app, Action& action);
+void add_frontier(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 }  // namespace onetap::tool

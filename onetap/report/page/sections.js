@@ -18,14 +18,17 @@ const inPercent = (points) => points.map((point) => ({...point, y: isNumber(poin
 function curvesSection(runs) {
   const single = runs.length === 1;
   const named = (run, kind) => (single ? kind : `${run.name}, ${kind}`);
-  const pair = (dashedKey, dashedName, solidKey, solidName, change = (points) => points) => runs.flatMap(
+  const pair = (dashedKey, dashedName, solidKey, solidName) => runs.flatMap(
       (run, i) =>
-          [{
-            name: named(run, dashedName),
-            style: {...runStyle(i), dashed: true},
-            points: change(column(run, dashedKey))
-          },
-           {name: named(run, solidName), style: runStyle(i), points: change(column(run, solidKey))}]);
+          [{name: named(run, dashedName), style: {...runStyle(i), dashed: true}, points: column(run, dashedKey)},
+           {name: named(run, solidName), style: runStyle(i), points: column(run, solidKey)}]);
+  // Without a soft form both are one network, and one line.
+  const accuracies = () => runs.flatMap((run, i) => {
+    const curve = (key, name, dashed) =>
+        ({name, style: {...runStyle(i), dashed}, points: inPercent(column(run, key))});
+    if (!run.sal) return [curve("soft", single ? "test" : run.name, false)];
+    return [curve("soft", named(run, "soft"), true), curve("hard", named(run, "hard"), false)];
+  });
   const one = (key, name) =>
       runs.map((run, i) => ({name: single ? name : run.name, style: runStyle(i), points: column(run, key)}));
   const plain = {format: (value) => significant(value, 3), exact: (value) => significant(value, 4)};
@@ -40,7 +43,7 @@ function curvesSection(runs) {
         title: "Test accuracy",
         x: EPOCH_AXIS,
         y: {title: "Accuracy (%)", format: (value) => significant(value, 3), exact: (value) => `${value.toFixed(2)} %`},
-        series: pair("soft", "soft", "hard", "hard", inPercent)
+        series: accuracies()
       }),
       chartPanel({
         title: "Learning rate",

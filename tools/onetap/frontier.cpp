@@ -1,0 +1,93 @@
+// onetap frontier: accuracy of networks against what they cost on this machine.
+#include "onetap/base/fail.h"
+#include "onetap/base/json.h"
+#include "onetap/data/source.h"
+#include "tools/onetap/console.h"
+#include "tools/onetap/frontier_results.h"
+#include "tools/onetap/memory_option.h"
+#include "tools/onetap/verbs.h"
+
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <memory>
+
+namespace fs = std::filesystem;
+
+namespace onetap::tool {
+namespace {
+
+int run_frontier(const FrontierOptions& options) {
+  std::error_code ignored;
+  if (fs::exists(options.out, ignored) && !fs::is_directory(options.out, ignored)) {
+    fail_usage("[frontier] expected a directory for the results, got a file: {}", options.out);
+  }
+  if (RunFiles(options.out).holds_run()) {
+    fail_usage("[frontier] expected a directory for the results, got a run: {}", options.out);
+  }
+  for (const std::string& spec : options.data) parse_data_spec(spec);
+  int interrupted_by = 0;
+  std::vector<FrontierPoint> points = measure_points(options, interrupted_by);
+  if (interrupted_by != 0) {
+    console().note("stopped; the same command uses what is frozen so far");
+    return 128 + interrupted_by;
+  }
+  if (options.mean_seeds) points = mean_over_seeds(points);
+  const FrontierResults results(std::move(points), options);
+  results.write(options.out);
+  if (options.json) {
+    std::cout << json_text(results.json(), 2) << '\n';
+  } else {
+    std::cout << results.text() << '\n';
+    console().print((fs::path(options.out) / "index.html").string());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_frontier(CLI::App& app, Action& action) {
+  auto options = std::make_shared<FrontierOptions>();
+  CLI::App* verb =
+      app.add_subcommand("frontier", "accuracy against milliseconds, bytes, MACs and memory, many networks");
+  verb->add_option("DIR", options->arguments,
+                   "runs, .tap files, and directories that hold some: of a sweep, of a reproduction, of models")
+      ->required();
+  verb->add_option(
+          "--data", options->data,
+          "test the frozen files on this set: cifar10[:DIR], cifar100[:DIR], folder:DIR, shapes; once for each "
+          "(default: the run's own; needed for a .tap without a run)")
+      ->allow_extra_args(false)
+      ->option_text("TEXT");
+  verb->add_flag("--no-eval", options->no_eval, "test nothing: take the last hard accuracy that the runs recorded");
+  verb->add_flag("--mean-seeds", options->mean_seeds, "one point for runs that differ in their seed alone");
+  verb->add_option("-o,--out", options->out, "directory for the results")->option_text("DIR [frontier]");
+  verb->add_option("--against", options->against, "onnxruntime: dense networks by ONNX Runtime, too")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"onnxruntime"}))
+      ->option_text("NAME");
+  verb->add_option("--threads", options->threads, "CPU threads of the timing")
+      ->check(CLI::Range(1, 1024))
+      ->option_text("N [1]");
+  verb->add_option("--seconds", options->seconds, "timing for each network")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->option_text("S [1]");
+  add_memory_option(*verb, options->memory_limit);
+  verb->add_option("--program", options->program, "freeze runs by this program instead of onetap itself")
+      ->option_text("PATH");
+  verb->add_flag("--json", options->json, "print the results as JSON");
+  verb->footer(
+      "Examples:\n"
+      "  onetap frontier sweeps/dense sweeps/share4 -o frontier\n"
+      "  onetap frontier reproduced --data cifar10:DIR --against onnxruntime\n"
+      "  onetap frontier models --data cifar10:DIR --data cifar100:DIR\n"
+      "  onetap frontier runs --no-eval --mean-seeds --json\n"
+      "\nOne point for each run or file. Each kind (method and sharing) has its Pareto front; a table says what each\n"
+      "kind costs at the accuracy of every dense network. All networks are timed in turns within one run. A run "
+      "without\n"
+      "a model.tap is frozen into DIR/models. What cannot be used is left out with a warning; the exit code is 4 if\n"
+      "nothing is left. Writes index.html, frontier.md, frontier.csv, equal-accuracy.csv, frontier.json and figures.");
+  verb->callback([options, &action] { action = [options] { return run_frontier(*options); }; });
+}
+
+}  // namespace onetap::tool

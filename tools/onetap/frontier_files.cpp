@@ -1,0 +1,233 @@
+// What `onetap frontier` prints and writes.
+#include "onetap/base/file.h"
+#include "onetap/base/json.h"
+#include "onetap/base/text.h"
+#include "onetap/kernels/kernel_set.h"
+#include "tools/onetap/frontier_results.h"
+#include "tools/onetap/optional_number.h"
+#include "tools/onetap/plain_page.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace fs = std::filesystem;
+
+namespace onetap::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kTitle = "Accuracy against cost";
+constexpr const char* kEqualTitle = "at equal accuracy";
+
+std::string figure_name(const FrontierData& data, const CostMeasure& measure) {
+  return fmt::format("{}-{}.svg", data.file_name, measure.key);
+}
+
+const char* place_name(CostAt::Place place) {
+  switch (place) {
+    case CostAt::Place::kInside:
+      return "interpolated";
+    case CostAt::Place::kBelow:
+      return "upper bound";
+    case CostAt::Place::kAbove:
+      return "not reached";
+    case CostAt::Place::kNone:
+      return "unknown";
+  }
+  return "";
+}
+
+// Nothing where it is not known.
+std::optional<double> known_cost(const CostAt& at) {
+  const bool known = at.place == CostAt::Place::kInside || at.place == CostAt::Place::kBelow;
+  return known ? std::optional(at.cost) : std::nullopt;
+}
+std::optional<double> known_ratio(const CostAt& at, std::optional<double> dense) {
+  const auto cost = known_cost(at);
+  return cost && dense && *dense > 0 ? std::optional(*cost / *dense) : std::nullopt;
+}
+
+Json point_json(const FrontierKind& kind, size_t i) {
+  const FrontierPoint& point = *kind.points[i];
+  Json front = Json::array();
+  for (size_t m = 0; m < cost_measures().size(); ++m) {
+    if (kind.is_on_front(i, m)) front.push_back(cost_measures()[m].key);
+  }
+  return {{"name", point.name},
+          {"network", point.network},
+          {"kind", kind.name},
+          {"run_by", point.run_by},
+          {"file", point.file.string()},
+          {"accuracy", point.accuracy},
+          {"accuracy_sd", json_number(point.accuracy_sd)},
+          {"accuracy_of", point.accuracy_of},
+          {"seeds", point.seeds},
+          {"milliseconds", point.milliseconds.median},
+          {"p10_ms", point.milliseconds.p10},
+          {"p90_ms", point.milliseconds.p90},
+          {"bytes", json_number(point.bytes)},
+          {"macs", json_number(point.macs)},
+          {"weights", json_number(point.weights)},
+          {"memory", json_number(point.memory)},
+          {"on_front", std::move(front)}};
+}
+
+Json equal_json(const EqualAccuracy& row) {
+  Json object = {{"dense", row.dense->name}, {"accuracy", row.dense->accuracy}, {"kind", row.kind->name}};
+  for (size_t m = 0; m < cost_measures().size(); ++m) {
+    const CostMeasure& measure = cost_measures()[m];
+    object[measure.key] = {{"place", place_name(row.costs[m].place)},
+                           {"cost", json_number(known_cost(row.costs[m]))},
+                           {"ratio", json_number(known_ratio(row.costs[m], measure.of(*row.dense)))}};
+  }
+  if (row.peer_milliseconds) {
+    object["onnxruntime_milliseconds"] = *row.peer_milliseconds;
+    object["milliseconds_ratio_to_onnxruntime"] = json_number(known_ratio(row.costs.front(), row.peer_milliseconds));
+  }
+  return object;
+}
+
+// In place of a table without rows.
+std::string why_not_equal(const FrontierData& data) {
+  const bool has_dense = !data.kinds.empty() && data.kinds.front().is_dense;
+  return has_dense ? "Dense networks only: there is nothing to compare with them."
+                   : "No dense network to compare with.";
+}
+
+}  // namespace
+
+FrontierResults::FrontierResults(std::vector<FrontierPoint> points, const FrontierOptions& options)
+    : points_(std::move(points)), options_(options), data_(group_by_data(points_)) {}
+
+std::vector<std::string> FrontierResults::remarks() const {
+  std::vector<std::string> list = {
+      fmt::format("ms: one image, {} thread{}, kernels for {}; median, all networks in turns within one run.",
+                  options_.threads, options_.threads == 1 ? "" : "s", find_kernels().name),
+      "bytes: of the .tap file. MACs: for one image, kept taps alone. memory: what the runtime takes, packed weights, "
+      "activations and scratch.",
+      "of: 'file' is the frozen file, tested here; 'run' is the last hard accuracy that the run recorded.",
+      "Equal accuracy: the front of a kind is interpolated at the accuracy of each dense network (the logarithm of the "
+      "cost is linear between two points). Each cell has the ratio to the dense network's cost and, in brackets, the "
+      "cost. '≤': the cheapest network of the kind is more accurate. 'not reached': none is as accurate."};
+  const bool has_seeds =
+      std::any_of(points_.begin(), points_.end(), [](const FrontierPoint& point) { return point.seeds > 1; });
+  if (has_seeds) list.emplace_back("Runs that differ in their seed alone are one point: mean ± standard deviation.");
+  return list;
+}
+
+std::string FrontierResults::text() const {
+  std::string text;
+  for (const FrontierData& data : data_) {
+    text += fmt::format("{}{}\n{}\n", text.empty() ? "" : "\n", data.name, data.points_table().text());
+    text += data.equal.empty() ? why_not_equal(data) + '\n'
+                               : fmt::format("{}, {}\n{}", data.name, kEqualTitle, data.equal_table().text());
+  }
+  return text;
+}
+
+std::string FrontierResults::markdown() const {
+  std::string text = fmt::format("# {}\n", kTitle);
+  for (const FrontierData& data : data_) {
+    text += fmt::format("\n## {}\n\n{}", data.name, data.points_table().markdown());
+    text += fmt::format("\n## {}, {}\n\n{}", data.name, kEqualTitle,
+                        data.equal.empty() ? why_not_equal(data) + '\n' : data.equal_table().markdown());
+    for (const CostMeasure& measure : cost_measures()) {
+      text += fmt::format("\n![{}: accuracy against {}]({})\n", data.name, measure.axis, figure_name(data, measure));
+    }
+  }
+  text += '\n';
+  for (const std::string& remark : remarks()) text += fmt::format("- {}\n", remark);
+  return text;
+}
+
+std::string FrontierResults::csv() const {
+  std::string text =
+      "data,name,network,kind,run_by,accuracy,accuracy_sd,accuracy_of,seeds,milliseconds,p10_ms,p90_ms,bytes,macs,"
+      "weights,memory";
+  for (const CostMeasure& measure : cost_measures()) text += fmt::format(",on_front_{}", measure.key);
+  text += '\n';
+  for (const FrontierData& data : data_) {
+    for (const FrontierKind& kind : data.kinds) {
+      for (size_t i = 0; i < kind.points.size(); ++i) {
+        const FrontierPoint& point = *kind.points[i];
+        text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}", csv_field(data.name), csv_field(point.name),
+                            csv_field(point.network), csv_field(kind.name), csv_field(point.run_by), point.accuracy,
+                            csv_number(point.accuracy_sd), point.accuracy_of, point.seeds, point.milliseconds.median,
+                            point.milliseconds.p10, point.milliseconds.p90);
+        for (const auto& value : {point.bytes, point.macs, point.weights, point.memory})
+          text += ',' + csv_number(value);
+        for (size_t m = 0; m < cost_measures().size(); ++m) text += kind.is_on_front(i, m) ? ",1" : ",0";
+        text += '\n';
+      }
+    }
+  }
+  return text;
+}
+
+std::string FrontierResults::equal_csv() const {
+  std::string text = "data,dense,accuracy,kind,measure,place,dense_cost,cost,ratio\n";
+  for (const FrontierData& data : data_) {
+    for (const EqualAccuracy& row : data.equal) {
+      for (size_t m = 0; m < cost_measures().size(); ++m) {
+        const CostMeasure& measure = cost_measures()[m];
+        const auto dense = measure.of(*row.dense);
+        text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_field(data.name), csv_field(row.dense->name),
+                            row.dense->accuracy, csv_field(row.kind->name), measure.key, place_name(row.costs[m].place),
+                            csv_number(dense), csv_number(known_cost(row.costs[m])),
+                            csv_number(known_ratio(row.costs[m], dense)));
+      }
+    }
+  }
+  return text;
+}
+
+Json FrontierResults::json() const {
+  Json object = {{"target", find_kernels().name}, {"threads", options_.threads}, {"data", Json::array()}};
+  for (const FrontierData& data : data_) {
+    Json points = Json::array(), equal = Json::array();
+    for (const FrontierKind& kind : data.kinds) {
+      for (size_t i = 0; i < kind.points.size(); ++i) points.push_back(point_json(kind, i));
+    }
+    for (const EqualAccuracy& row : data.equal) equal.push_back(equal_json(row));
+    object["data"].push_back(
+        {{"name", data.name}, {"points", std::move(points)}, {"equal_accuracy", std::move(equal)}});
+  }
+  return object;
+}
+
+std::string FrontierResults::page() const {
+  std::string page = page_start(kTitle, "onetap frontier");
+  for (const FrontierData& data : data_) {
+    page += page_section(data.name, page_table(data.points_table()));
+    page += page_section(fmt::format("{}, {}", data.name, kEqualTitle),
+                         data.equal.empty() ? page_list({why_not_equal(data)}) : page_table(data.equal_table()));
+    std::string figures;
+    for (size_t m = 0; m < cost_measures().size(); ++m) figures += page_figure(data.figure(m));
+    page += page_section(data.name + ", figures", fmt::format("<div class=\"figures\">{}</div>", figures));
+  }
+  page += page_section("Notes", page_list(remarks()));
+  std::string files = "<ul>\n";
+  for (const char* file : {"frontier.md", "frontier.csv", "equal-accuracy.csv", "frontier.json"}) {
+    files += fmt::format("<li>{}</li>\n", page_link(file, file));
+  }
+  return page + page_section("Files", files + "</ul>") + page_end();
+}
+
+void FrontierResults::write(const fs::path& directory) const {
+  make_directories(directory);
+  write_file_atomic(directory / "frontier.md", markdown());
+  write_file_atomic(directory / "frontier.csv", csv());
+  write_file_atomic(directory / "equal-accuracy.csv", equal_csv());
+  write_file_atomic(directory / "frontier.json", json_text(json(), 2) + '\n');
+  for (const FrontierData& data : data_) {
+    for (size_t m = 0; m < cost_measures().size(); ++m) {
+      write_file_atomic(directory / figure_name(data, cost_measures()[m]), data.figure(m));
+    }
+  }
+  write_file_atomic(directory / "index.html", page());
+}
+
+}  // namespace onetap::tool

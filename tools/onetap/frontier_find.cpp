@@ -1,0 +1,101 @@
+#include "onetap/base/fail.h"
+#include "onetap/base/text.h"
+#include "onetap/tap/tap_file.h"
+#include "tools/onetap/console.h"
+#include "tools/onetap/frontier_points.h"
+
+#include <algorithm>
+#include <set>
+
+namespace fs = std::filesystem;
+
+namespace onetap::tool {
+namespace {
+
+// Below an argument: DIR/SWEEP/RUN, REPRODUCED/runs/RUN.
+constexpr int kDeepest = 3;
+
+class Finder {
+ public:
+  explicit Finder(const fs::path& out) : out_(place(out)) {}
+
+  // False if there is nothing in it.
+  bool add(const fs::path& argument) {
+    const size_t before = found_.size() + twice_;
+    std::error_code ignored;
+    if (fs::is_directory(argument, ignored)) {
+      search(argument, kDeepest);
+    } else if (looks_like_tap(argument)) {
+      take(argument);
+    }
+    return found_.size() + twice_ > before;
+  }
+
+  std::vector<fs::path> found() const { return found_; }
+  size_t twice() const { return twice_; }
+
+ private:
+  static fs::path place(const fs::path& path) {
+    std::error_code error;
+    fs::path canonical = fs::weakly_canonical(path, error);
+    return error ? fs::absolute(path) : canonical;
+  }
+
+  void take(const fs::path& path) {
+    if (known_.insert(place(path)).second) {
+      found_.push_back(path);
+    } else {
+      ++twice_;
+    }
+  }
+
+  void search(const fs::path& directory, int depth) {
+    if (RunFiles(directory).holds_run()) return take(directory);
+    if (depth == 0) return;
+    std::error_code error;
+    std::vector<fs::path> inside;
+    for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+      inside.push_back(at->path());
+    }
+    if (error) console().warn(fmt::format("cannot read {}: {}", directory.string(), error.message()));
+    std::sort(inside.begin(), inside.end());
+    for (const fs::path& path : inside) {
+      const bool is_hidden = path.filename().string().front() == '.';
+      // What an earlier call froze into the output lies there beside its run.
+      if (is_hidden || place(path) == out_) continue;
+      std::error_code ignored;
+      if (fs::is_directory(path, ignored)) {
+        search(path, depth - 1);
+      } else if (path.extension() == ".tap") {
+        take(path);  // what is damaged is told when it is opened
+      }
+    }
+  }
+
+  const fs::path out_;
+  std::set<fs::path> known_;
+  std::vector<fs::path> found_;
+  size_t twice_ = 0;
+};
+
+}  // namespace
+
+std::vector<fs::path> find_networks(const FrontierOptions& options) {
+  Finder finder(options.out);
+  std::vector<std::string> empty;
+  for (const std::string& argument : options.arguments) {
+    if (!finder.add(argument)) empty.push_back(argument);
+  }
+  if (finder.found().empty()) {
+    fail_data("[frontier] expected runs, .tap files or directories that hold some, got none in {}",
+              join(options.arguments, ", "));
+  }
+  for (const std::string& argument : empty) {
+    console().warn(
+        fmt::format("[frontier] expected a run, a .tap file or a directory that holds some, got {}", argument));
+  }
+  if (finder.twice() > 0) console().note(fmt::format("named twice, used once: {} of the networks", finder.twice()));
+  return finder.found();
+}
+
+}  // namespace onetap::tool
