@@ -9,6 +9,11 @@
 namespace onetap::fused {
 namespace {
 
+bool is_attention(const std::string& parameter) {
+  const std::string_view end = ".attention", name = parameter;
+  return name.size() > end.size() && name.substr(name.size() - end.size()) == end;
+}
+
 // The state of an optimiser without what took no part: it stays as it is.
 template <typename State>
 std::vector<State> with_gradients(const std::vector<State>& all) {
@@ -31,7 +36,9 @@ AutogradNetwork::AutogradNetwork(nn::GraphModule module, const nn::NamedTensors&
   };
   std::set<std::string> unusual;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    if (!rule_of(i).is_usual()) unusual.insert(parameters[i].key());
+    nn::ParameterRule rule = rule_of(i);
+    if (is_attention(parameters[i].key()) && rule.decay == options_.logit_decay) rule.decay = 1;
+    if (!rule.is_usual()) unusual.insert(parameters[i].key());
   }
   const auto momenta = by_name(given_momenta);
   const auto momentum = [&](const std::string& name) { return momenta.at(name); };

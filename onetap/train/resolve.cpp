@@ -63,10 +63,19 @@ AugmentOptions recipe_augment(const Recipe& recipe) {
   options.pad = recipe.pad;
   options.flip = recipe.flip;
   options.cutout = recipe.cutout;
+  options.jitter = static_cast<float>(recipe.jitter);
   options.kind = recipe.augment == AugmentChoice::kCrop          ? Augment::kPadCrop
                  : recipe.augment == AugmentChoice::kResizedCrop ? Augment::kResizedCrop
                                                                  : Augment::kNone;
   return options;
+}
+
+MixOptions recipe_mix(const Recipe& recipe) {
+  return {recipe.mixup, recipe.cutmix};
+}
+
+nn::Objective recipe_objective(const Recipe& recipe) {
+  return {recipe.label_smoothing, recipe.teacher_weight, recipe.teacher_temperature};
 }
 
 StreamOptions recipe_stream(const Recipe& recipe, const View& view, bool train, const Part& part) {
