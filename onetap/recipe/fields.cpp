@@ -98,7 +98,9 @@ const std::vector<RecipeField>& recipe_fields() {
       number("t_floor", kMethod, "the temperature never falls below this", &R::t_floor, 0, 1e6),
 
       text("data", kData, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR", &R::data),
-      choice("augment", kData, "none, crop (pad, crop, flip), resized-crop (random area), or auto for the data's usual",
+      choice("augment", kData,
+             "none, crop (pad, crop, flip), strong (crop, with jitter of 0.3 and cutout of a quarter of the side "
+             "unless given), resized-crop (random area), or auto for the data's usual",
              &R::augment),
       number("pad", kData, "padding of the crop augmentation, in pixels", &R::pad, 0, 64),
       toggle("flip", kData, "flip training images at random", &R::flip),

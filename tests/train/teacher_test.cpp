@@ -216,6 +216,21 @@ TEST(Recalibration, IsThatOfTheNetworkThatIsTestedAndKept) {
   }
 }
 
+TEST(Augmentation, StrongSaysItsValuesUnlessTheyAreGiven) {
+  const DataSource source = open_data(testing::kSmallData);
+  Recipe recipe = small_recipe();
+  recipe.augment = AugmentChoice::kStrong;
+  const AugmentOptions usual = recipe_augment(resolve_recipe(recipe, source));
+  EXPECT_EQ(usual.kind, Augment::kPadCrop);
+  EXPECT_EQ(usual.cutout, 8);  // of 32 pixels
+  EXPECT_FLOAT_EQ(usual.jitter, 0.3f);
+  recipe.cutout = 5;
+  recipe.jitter = 0.1;
+  const AugmentOptions given = recipe_augment(resolve_recipe(recipe, source));
+  EXPECT_EQ(given.cutout, 5);
+  EXPECT_FLOAT_EQ(given.jitter, 0.1f);
+}
+
 TEST(KeptWeights, OfARunWithAnAverageAreBothThere) {
   const TempDir dir;
   Recipe recipe = small_recipe();
