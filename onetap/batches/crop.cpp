@@ -7,7 +7,8 @@ Crop crop_of(const CropEntry& entry) {
   return {{entry.top, entry.left, entry.box_height, entry.box_width},
           entry.flip != 0,
           entry.resize != 0,
-          {entry.cut_top, entry.cut_left, entry.cut_side}};
+          {entry.cut_top, entry.cut_left, entry.cut_side},
+          {entry.contrast, entry.saturation, entry.brightness}};
 }
 
 void crop_on_host(const PackedBatch& batch, const View& view, const torch::Tensor& out) {

@@ -42,6 +42,7 @@ __global__ void crop_kernel(CropArguments a) {
   }
   __syncthreads();
   const Cutout square{e.cut_top, e.cut_left, e.cut_side};
+  const Jitter jitter{e.contrast, e.saturation, e.brightness};
   const uint8_t* planes = a.bytes + e.offset;
   const int64_t plane = static_cast<int64_t>(e.height) * e.width;
   for (int p = threadIdx.x; p < rows * columns; p += blockDim.x) {
@@ -67,10 +68,12 @@ __global__ void crop_kernel(CropArguments a) {
         }
       }
     }
+    for (int c = 0; c < 3; ++c) values[c] = __fadd_rn(__fmul_rn(values[c], a.multiply[c]), a.add[c]);
+    if (jitter.changes()) jitter.apply(values[0], values[1], values[2]);
     const bool cut = square.covers(row, column);
     T* pixel = static_cast<T*>(a.out) + ((static_cast<int64_t>(blockIdx.x) * size + row) * size + column) * a.channels;
     for (int c = 0; c < a.channels; ++c) {
-      put(c < 3 && !cut ? __fadd_rn(__fmul_rn(values[c], a.multiply[c]), a.add[c]) : 0.0f, pixel + c);
+      put(c < 3 && !cut ? values[c] : 0.0f, pixel + c);
     }
   }
 }

@@ -36,6 +36,9 @@ void Packer::add(const Image& image, const Crop& crop, int64_t label) {
   entry.cut_top = static_cast<int32_t>(crop.cutout.top);
   entry.cut_left = static_cast<int32_t>(crop.cutout.left);
   entry.cut_side = static_cast<int32_t>(crop.cutout.side);
+  entry.contrast = crop.jitter.contrast;
+  entry.saturation = crop.jitter.saturation;
+  entry.brightness = crop.jitter.brightness;
   bytes_.insert(bytes_.end(), image.pixels.begin(), image.pixels.end());
   entries_.push_back(entry);
   labels_.push_back(label);

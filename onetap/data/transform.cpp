@@ -47,6 +47,11 @@ Box random_box(double height, double width, Random& random) {
   return {(height - side) / 2, (width - side) / 2, side, side};
 }
 
+void change_colours(const View& view, const Jitter& jitter, float* out) {
+  const int64_t plane = view.size * view.size;
+  for (int64_t i = 0; i < plane; ++i) jitter.apply(out[i], out[plane + i], out[2 * plane + i]);
+}
+
 // Zeros, the mean colour, in the square.
 void cut_out(const View& view, const Cutout& square, float* out) {
   const auto inside = [&](int64_t at) { return std::clamp<int64_t>(at, 0, view.size); };
@@ -147,6 +152,7 @@ Crop train_crop(int64_t height, int64_t width, const View& view, const AugmentOp
       break;
   }
   if (options.cutout > 0) crop.cutout = Cutout::draw(view.size, options.cutout, random);
+  if (options.jitter > 0) crop.jitter = Jitter::draw(options.jitter, random);
   return crop;
 }
 
@@ -178,6 +184,7 @@ void crop_view(const Image& image, const View& view, const Crop& crop, float* ou
   } else {
     padded_crop(image, view, static_cast<int64_t>(crop.box.top), static_cast<int64_t>(crop.box.left), crop.flip, out);
   }
+  if (crop.jitter.changes()) change_colours(view, crop.jitter, out);
   if (crop.cutout.side > 0) cut_out(view, crop.cutout, out);
 }
 

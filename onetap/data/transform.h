@@ -31,6 +31,7 @@ struct AugmentOptions {
   int64_t pad = 4;
   bool flip = true;
   int64_t cutout = 0;  // side of a square that is left out; 0: none
+  float jitter = 0;    // how far colours may change; 0: not at all
 };
 
 // Of a view of `size`, the square that is left out: its middle anywhere, so that it may reach over the edge.
@@ -47,6 +48,28 @@ struct Cutout {
   }
 };
 
+// Colours of a view changed alike in every pixel, on normalised values: contrast around the data's mean colour,
+// saturation around the pixel's grey, brightness in standard deviations.
+struct Jitter {
+  float contrast = 1, saturation = 1, brightness = 0;
+
+  static constexpr Jitter draw(float most, Random& random) {
+    Jitter jitter;
+    jitter.contrast = random.uniform(1 - most, 1 + most);
+    jitter.saturation = random.uniform(1 - most, 1 + most);
+    jitter.brightness = random.uniform(-most, most);
+    return jitter;
+  }
+  constexpr bool changes() const { return contrast != 1 || saturation != 1 || brightness != 0; }
+  // Of one pixel.
+  constexpr void apply(float& red, float& green, float& blue) const {
+    const float grey = (red + green + blue) * (1.0f / 3.0f);
+    red = contrast * (grey + saturation * (red - grey)) + brightness;
+    green = contrast * (grey + saturation * (green - grey)) + brightness;
+    blue = contrast * (grey + saturation * (blue - grey)) + brightness;
+  }
+};
+
 // Part of an image, in pixels; may reach over the edge only in padded_crop.
 struct Box {
   double top = 0, left = 0, height = 0, width = 0;
@@ -59,6 +82,7 @@ struct Crop {
   bool flip = false;
   bool resize = true;  // else pixel for pixel from the box's corner on, which is whole, as in padded_crop
   Cutout cutout;       // of the view
+  Jitter jitter = {};
 };
 
 // For training; all randomness comes from `random`.

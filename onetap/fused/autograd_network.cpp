@@ -9,6 +9,11 @@
 namespace onetap::fused {
 namespace {
 
+bool is_attention(const std::string& parameter) {
+  const std::string_view end = ".attention", name = parameter;
+  return name.size() > end.size() && name.substr(name.size() - end.size()) == end;
+}
+
 // The state of an optimiser without what took no part: it stays as it is.
 template <typename State>
 std::vector<State> with_gradients(const std::vector<State>& all) {
@@ -25,8 +30,11 @@ AutogradNetwork::AutogradNetwork(nn::GraphModule module, const nn::NamedTensors&
   const auto parameters = module_->named_parameters();
   const auto rule_of = rules_by_name(module_, options_.rules);
   const auto is_usual = [&](const std::string& name) {
-    const auto rule = rule_of.find(name);
-    return rule == rule_of.end() || rule->second.is_usual();
+    const auto found = rule_of.find(name);
+    if (found == rule_of.end()) return true;
+    nn::ParameterRule rule = found->second;
+    if (is_attention(name) && rule.decay == options_.logit_decay) rule.decay = 1;
+    return rule.is_usual();
   };
   const auto momenta = by_name(given_momenta);
   const auto momentum = [&](const std::string& name) { return momenta.at(name); };

@@ -18,6 +18,7 @@ namespace onetap::fused {
 struct AutogradOptions {
   torch::ScalarType type = torch::kFloat32;  // of activations
   std::vector<nn::ParameterRule> rules;      // of the module's parameters, in order; empty: the usual one for all
+  double logit_decay = 1;                    // that of UpdateOptions, which kernels give to attention logits
 };
 
 class AutogradNetwork : public StepNetwork {

@@ -63,14 +63,32 @@ __device__ bool comes_first(float a, int a_at, float b, int b_at) {
   return a > b || ((a_nan || a == b) && a_at < b_at);
 }
 
+// Logits divided by a temperature, of a warp: log(sum(exp)) of them.
+__device__ float log_total_at(const float* row, int classes, float best, float temperature) {
+  float total = 0;
+  for (int c = threadIdx.x % 32; c < classes; c += 32) total += expf((row[c] - best) / temperature);
+  return logf(warp_sum(total)) + best / temperature;
+}
+
+__device__ float warp_max(const float* row, int classes) {
+  float best = -INFINITY;
+  for (int c = threadIdx.x % 32; c < classes; c += 32) best = fmaxf(best, row[c]);
+  for (int step = 16; step > 0; step /= 2) best = fmaxf(best, __shfl_xor_sync(0xFFFFFFFFu, best, step));
+  return best;
+}
+
 // One block: a warp for every image in turn. Sums in a fixed order.
-__global__ void cross_entropy_kernel(LossArguments a) {
+__global__ void objective_kernel(LossArguments a) {
   const int classes = a.classes;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  const float share = a.others == nullptr ? 1.0f : *a.share;
+  const bool taught = a.teacher != nullptr;
+  const float by_label = taught ? 1.0f - a.teacher_weight : 1.0f, t = a.teacher_temperature;
   double loss = 0, right = 0;
   for (int n = warp; n < a.images; n += warps) {
     const float* row = a.logits + static_cast<int64_t>(n) * classes;
     const int label = static_cast<int>(a.labels[n]);
+    const int other = a.others == nullptr ? label : static_cast<int>(a.others[n]);
     float best = -INFINITY;
     int best_at = classes;
     for (int c = lane; c < classes; c += 32) {
@@ -96,13 +114,28 @@ __global__ void cross_entropy_kernel(LossArguments a) {
     all = warp_sum(all);
     const float log_total = logf(total) + best;
     const float even = a.smoothing / static_cast<float>(classes);
+    const float* wanted = taught ? a.teacher + static_cast<int64_t>(n) * classes : row;
+    const float given_total = taught ? log_total_at(row, classes, best, t) : 0.0f;
+    const float wanted_total = taught ? log_total_at(wanted, classes, warp_max(wanted, classes), t) : 0.0f;
+    float distance = 0;
     for (int c = lane; c < classes; c += 32) {
-      const float target = even + (c == label ? 1.0f - a.smoothing : 0.0f);
-      a.dlogits[static_cast<int64_t>(n) * classes + c] = (expf(row[c] - log_total) - target) / a.step_images;
+      const float own = (c == label ? share : 0.0f) + (c == other ? 1.0f - share : 0.0f);
+      const float target = even + (1.0f - a.smoothing) * own;
+      float grad = by_label * (expf(row[c] - log_total) - target);
+      if (taught) {
+        const float log_given = row[c] / t - given_total, log_wanted = wanted[c] / t - wanted_total;
+        grad += a.teacher_weight * t * (expf(log_given) - expf(log_wanted));
+        distance += expf(log_wanted) * (log_wanted - log_given);
+      }
+      a.dlogits[static_cast<int64_t>(n) * classes + c] = grad / a.step_images;
     }
+    if (taught) distance = warp_sum(distance);
     if (lane == 0) {
-      loss += (1.0f - a.smoothing) * (log_total - row[label]) + even * (static_cast<float>(classes) * log_total - all);
-      right += best_at == label;
+      const float own = share == 1.0f ? row[label] : share * row[label] + (1.0f - share) * row[other];
+      loss += by_label *
+                  ((1.0f - a.smoothing) * (log_total - own) + even * (static_cast<float>(classes) * log_total - all)) +
+              (taught ? a.teacher_weight * t * t * distance : 0.0f);
+      right += best_at == (share >= 0.5f ? label : other);
     }
   }
   __shared__ double losses[kLossThreads / 32], rights[kLossThreads / 32];
@@ -137,6 +170,8 @@ __global__ void sample_kernel(SampleArguments a) {
   const int height = static_cast<int>(a.height), width = static_cast<int>(a.width);
   Cutout square;
   if (a.cutout > 0) square = Cutout::draw(height, a.cutout, random);
+  Jitter jitter;
+  if (a.jitter > 0) jitter = Jitter::draw(a.jitter, random);
   const uint8_t* image = a.images + static_cast<int64_t>(index) * 3 * height * width;
   T* out = static_cast<T*>(a.out) + static_cast<int64_t>(n) * height * width * a.channels;
   for (int p = threadIdx.x; p < height * width; p += blockDim.x) {
@@ -144,23 +179,22 @@ __global__ void sample_kernel(SampleArguments a) {
     const bool inside = y >= 0 && y < height && x >= 0 && x < width;
     const bool cut = square.covers(p / width, p % width);
     T* pixel = out + static_cast<int64_t>(p) * a.channels;
-    for (int c = 0; c < a.channels; ++c) {
-      float value = 0;
-      if (c < 3 && !cut) {
-        const float byte = inside ? static_cast<float>(image[(c * height + y) * width + x]) : 0.0f;
-        value = __fadd_rn(__fmul_rn(byte, a.multiply[c]), a.add[c]);
-      }
-      put(value, pixel + c);
+    float values[3];
+    for (int c = 0; c < 3; ++c) {
+      const float byte = inside ? static_cast<float>(image[(c * height + y) * width + x]) : 0.0f;
+      values[c] = __fadd_rn(__fmul_rn(byte, a.multiply[c]), a.add[c]);
     }
+    if (jitter.changes()) jitter.apply(values[0], values[1], values[2]);
+    for (int c = 0; c < a.channels; ++c) put(c < 3 && !cut ? values[c] : 0.0f, pixel + c);
   }
   if (threadIdx.x == 0) a.out_labels[n] = a.labels[index];
 }
 
-__global__ void advance_kernel(int64_t* clock, int64_t* counter, const float* tables, int64_t steps, float* rates) {
+__global__ void advance_kernel(int64_t* clock, int64_t* counter, const float* tables, int64_t rows, int64_t steps,
+                               float* rates) {
   const int64_t next = ++*counter;
   ++clock[0];
-  rates[0] = tables[next];
-  rates[1] = tables[steps + next];
+  for (int64_t row = 0; row < rows; ++row) rates[row] = tables[row * steps + next];
 }
 
 }  // namespace
@@ -191,8 +225,8 @@ void column_sums(const float* x, int64_t rows, int64_t columns, float* sums, cud
       x, static_cast<int>(rows), static_cast<int>(columns), sums);
 }
 
-void cross_entropy(const LossArguments& arguments, cudaStream_t stream) {
-  cross_entropy_kernel<<<1, kLossThreads, 0, stream>>>(arguments);
+void objective_loss(const LossArguments& arguments, cudaStream_t stream) {
+  objective_kernel<<<1, kLossThreads, 0, stream>>>(arguments);
 }
 
 void sample(const SampleArguments& arguments, cudaStream_t stream) {
@@ -200,8 +234,9 @@ void sample(const SampleArguments& arguments, cudaStream_t stream) {
   of_type(arguments.wide, [&](auto zero) { sample_kernel<decltype(zero)><<<blocks, 256, 0, stream>>>(arguments); });
 }
 
-void advance(int64_t* clock, int64_t* counter, const float* tables, int64_t steps, float* rates, cudaStream_t stream) {
-  advance_kernel<<<1, 1, 0, stream>>>(clock, counter, tables, steps, rates);
+void advance(int64_t* clock, int64_t* counter, const float* tables, int64_t rows, int64_t steps, float* rates,
+             cudaStream_t stream) {
+  advance_kernel<<<1, 1, 0, stream>>>(clock, counter, tables, rows, steps, rates);
 }
 
 }  // namespace onetap::fused::cuda

@@ -46,7 +46,8 @@ std::vector<cuda::ConvEntry> entries_of(at::ArrayRef<ConvState> convs) {
 }
 
 cuda::Update update_of(const UpdateOptions& options) {
-  return {static_cast<float>(options.momentum), static_cast<float>(options.weight_decay), options.nesterov};
+  return {static_cast<float>(options.momentum), static_cast<float>(options.weight_decay), options.nesterov,
+          static_cast<float>(options.logit_decay)};
 }
 
 class CudaOps : public Ops {
@@ -202,20 +203,28 @@ class CudaOps : public Ops {
     return sums;
   }
 
-  torch::Tensor loss(LossState& state, const torch::Tensor& given, const torch::Tensor& labels,
+  torch::Tensor loss(LossState& state, const torch::Tensor& given, const nn::Targets& targets,
                      int64_t step_images) override {
     const auto logits = given.contiguous();
     auto dlogits = torch::empty_like(logits);
     cuda::LossArguments a;
     a.logits = logits.data_ptr<float>();
-    a.labels = labels.data_ptr<int64_t>();
+    a.labels = targets.labels.data_ptr<int64_t>();
+    if (targets.others.defined()) {
+      a.others = targets.others.data_ptr<int64_t>();
+      a.share = targets.share.data_ptr<float>();
+    }
+    const auto teacher = targets.teacher.defined() ? targets.teacher.contiguous() : targets.teacher;
+    if (teacher.defined()) a.teacher = teacher.data_ptr<float>();
+    a.teacher_weight = static_cast<float>(state.teacher_weight);
+    a.teacher_temperature = static_cast<float>(state.teacher_temperature);
     a.images = static_cast<int>(logits.size(0));
     a.classes = static_cast<int>(logits.size(1));
     a.smoothing = static_cast<float>(state.label_smoothing);
     a.step_images = static_cast<float>(step_images);
     a.dlogits = dlogits.data_ptr<float>();
     a.sums = state.sums.data_ptr<double>();
-    cuda::cross_entropy(a, stream());
+    cuda::objective_loss(a, stream());
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     return dlogits;
   }
@@ -241,6 +250,7 @@ class CudaOps : public Ops {
     a.channels = channels;
     a.pad = static_cast<int>(state.pad);
     a.cutout = static_cast<int>(state.cutout);
+    a.jitter = state.jitter;
     a.flip = state.flip;
     a.augment = state.augment;
     a.wide = type == torch::kFloat32;
@@ -255,10 +265,28 @@ class CudaOps : public Ops {
     return out;
   }
 
+  torch::Tensor mix(const torch::Tensor& given, const StepValues& values) override {
+    const auto images = in_rows(given);
+    auto out = empty_like_rows(images);
+    cuda::MixArguments a;
+    a.images = images.data_ptr();
+    const auto numbers = values.mix();
+    a.mix = numbers.data_ptr<float>();
+    a.count = images.size(0);
+    a.height = images.size(2);
+    a.width = images.size(3);
+    a.channels = images.size(1);
+    a.wide = images.scalar_type() == torch::kFloat32;
+    a.out = out.data_ptr();
+    cuda::mix(a, stream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return out;
+  }
+
   void advance(const AugmentState& state, const torch::Tensor& counter, const torch::Tensor& tables,
                const StepValues& values) override {
     cuda::advance(state.clock.data_ptr<int64_t>(), counter.data_ptr<int64_t>(), tables.data_ptr<float>(),
-                  tables.size(1), values.rates.data_ptr<float>(), stream());
+                  tables.size(0), tables.size(1), values.rates.data_ptr<float>(), stream());
     C10_CUDA_KERNEL_LAUNCH_CHECK();
   }
 

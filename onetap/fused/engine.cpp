@@ -17,6 +17,22 @@ torch::Tensor float_row(const std::vector<float>& values) {
   return torch::tensor(at::ArrayRef<float>(values), torch::kFloat32);
 }
 
+// A row for each number that a step reads, a column for each step.
+torch::Tensor make_tables(const EngineOptions& options) {
+  std::vector<torch::Tensor> rows = {float_row(options.learning_rates), float_row(options.temperatures)};
+  const auto add_row = [&](float Mix::*number) {
+    std::vector<float> values;
+    for (const Mix& mix : options.mixes) values.push_back(mix.*number);
+    rows.push_back(float_row(values));
+  };
+  if (!options.mixes.empty()) {
+    for (const auto number : {&Mix::share, &Mix::weight, &Mix::top, &Mix::left, &Mix::bottom, &Mix::right}) {
+      add_row(number);
+    }
+  }
+  return torch::stack(rows).to(options.device);
+}
+
 void wait_for_device(torch::Device device) {
   if (device.is_cuda()) torch::cuda::synchronize(device.index());
 }
@@ -29,7 +45,8 @@ std::shared_ptr<Ops> ops_for(torch::Device device) {
 std::unique_ptr<StepNetwork> make_network(const nn::GraphModule& module, const nn::NamedTensors& momenta,
                                           const EngineOptions& options, const std::shared_ptr<Ops>& ops) {
   if (options.steps == Steps::kAutograd) {
-    return std::make_unique<AutogradNetwork>(module, momenta, AutogradOptions{options.type, options.rules}, ops);
+    const AutogradOptions autograd{options.type, options.rules, options.update.logit_decay};
+    return std::make_unique<AutogradNetwork>(module, momenta, autograd, ops);
   }
   NetworkOptions network;
   network.type = options.type;
@@ -58,11 +75,14 @@ Engine::Engine(nn::GraphModule module, const nn::NamedTensors& momenta, const Da
       train_(make_source(source, true)),
       test_(make_source(source, false)) {
   const auto on_device = torch::TensorOptions().device(options.device);
-  tables_ = torch::stack({float_row(options.learning_rates), float_row(options.temperatures)}).to(options.device);
+  tables_ = make_tables(options);
   counter_ = torch::zeros({1}, on_device.dtype(torch::kInt64));
-  values_.rates = torch::zeros({2}, on_device.dtype(torch::kFloat32));
+  values_.rates = torch::zeros({tables_.size(0)}, on_device.dtype(torch::kFloat32));
   loss_.sums = torch::zeros({2}, on_device.dtype(torch::kFloat64));
-  loss_.label_smoothing = options.label_smoothing;
+  static_cast<nn::Objective&>(loss_) = options.objective;
+  if (options.teacher) {
+    teacher_ = std::make_unique<Teacher>(options.teacher, NetworkOptions{options.type, options.device.is_cuda()}, ops_);
+  }
   if (options.ranks != nullptr) {
     part_ = options.ranks->part();
     reduce_ = std::make_unique<GradientSum>(*options.ranks, network_->gradient_sizes(), options.device);
@@ -92,6 +112,7 @@ std::unique_ptr<SampleSource> Engine::make_source(const DataSource& source, bool
     state.pad = options_.augment.pad;
     state.flip = options_.augment.flip;
     state.cutout = options_.augment.cutout;
+    state.jitter = options_.augment.jitter;
   } else {
     to.batch_size = kTestBatch;
   }
@@ -112,18 +133,33 @@ void Engine::start_epoch(int64_t epoch, int64_t first, int64_t steps_done, const
   images_ = so_far.images;
 }
 
+Sample Engine::mixed_sample(const Portion& mine, nn::Targets& targets) {
+  Sample sample = train_->sample(mine);
+  targets.labels = sample.labels;
+  if (!options_.mixes.empty()) {
+    sample.images = ops_->mix(sample.images, values_);
+    targets.others = sample.labels.flip(0);
+    targets.share = values_.mix().select(0, 0);
+  }
+  return sample;
+}
+
 void Engine::step(int64_t count, Phase last) {
   const bool alone = reduce_ == nullptr;  // no other rank's gradients to wait for
   const Portion mine = portion_of(count, part_.index, part_.of);
+  nn::Targets all{torch::Tensor()};
+  const Sample sample = mixed_sample(mine, all);
   for (int64_t part = 0; part < options_.accumulate; ++part) {
     const Portion portion = portion_of(mine.count, part, options_.accumulate);
     if (portion.count == 0) continue;
-    const Sample sample = train_->sample({mine.first + portion.first, portion.count});
+    const auto images = sample.images.narrow(0, portion.first, portion.count);
     if (portion.first == 0 && last >= Phase::kPack) network_->pack(values_);
     if (last < Phase::kForward) continue;
-    const auto logits = network_->forward(sample.images);
+    const auto logits = network_->forward(images);
     if (last < Phase::kLoss) continue;
-    const auto dlogits = ops_->loss(loss_, logits, sample.labels, count);
+    nn::Targets targets = all.part(portion);
+    if (teacher_) targets.teacher = teacher_->logits(images);
+    const auto dlogits = ops_->loss(loss_, logits, targets, count);
     if (last < Phase::kBackward) continue;
     const bool add = portion.first > 0;
     const bool complete = part + 1 == options_.accumulate;

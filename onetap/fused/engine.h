@@ -3,10 +3,12 @@
 #pragma once
 
 #include "onetap/data/dataset.h"
+#include "onetap/data/mix.h"
 #include "onetap/data/transform.h"
 #include "onetap/fused/capture.h"
 #include "onetap/fused/source.h"
 #include "onetap/fused/step_network.h"
+#include "onetap/fused/teacher.h"
 #include "onetap/nn/graph_module.h"
 
 #include <functional>
@@ -35,10 +37,12 @@ struct EngineOptions {
   uint64_t seed = 0;
   View view;
   AugmentOptions augment;
-  double label_smoothing = 0;
+  nn::Objective objective;
+  nn::GraphModule teacher{nullptr};  // on the device, dense, in evaluation mode; null: none
   UpdateOptions update;
   std::vector<nn::ParameterRule> rules;             // of the module's parameters, in order
   std::vector<float> learning_rates, temperatures;  // of every step of the run, and one more
+  std::vector<Mix> mixes;                           // likewise; empty: images are not mixed
   // For data that are streamed: threads that read them, and whether to give up waiting for a batch
   // (StreamOptions::stopped).
   int64_t workers = 1;
@@ -100,6 +104,8 @@ class Engine {
  private:
   std::unique_ptr<SampleSource> make_source(const DataSource& source, bool train) const;
   void step(int64_t count, Phase last = Phase::kUpdate);
+  // This rank's images of a step, all of them, for they are mixed with each other.
+  Sample mixed_sample(const Portion& mine, nn::Targets& targets);
   // Does `work` and leaves no trace of it in what is trained.
   void without_trace(const std::function<void()>& work);
   // To the start of the epoch and of the schedule.
@@ -115,6 +121,7 @@ class Engine {
   nn::GraphModule module_;
   nn::NamedTensors momenta_;
   std::unique_ptr<StepNetwork> network_;
+  std::unique_ptr<Teacher> teacher_;  // null: none
   std::unique_ptr<SampleSource> train_, test_;
   StepValues values_;
   torch::Tensor tables_, counter_;

@@ -101,16 +101,20 @@ void global_pool_backward(const Rows& rows, const float* dy, int64_t images, int
 // sums[columns] of a matrix.
 void column_sums(const float* x, int64_t rows, int64_t columns, float* sums, cudaStream_t stream);
 
-// Cross-entropy: sums[0] += loss, sums[1] += right answers; gradients of the loss over `step_images`.
+// nn::objective_loss: sums[0] += loss, sums[1] += right answers; gradients of the loss over `step_images`.
 struct LossArguments {
   const float* logits = nullptr;
   const int64_t* labels = nullptr;
+  const int64_t* others = nullptr;  // of mixed images, with the share of `labels`; null: not mixed
+  const float* share = nullptr;
+  const float* teacher = nullptr;  // logits; null: no teacher
   int images = 0, classes = 0;
   float smoothing = 0, step_images = 1;
+  float teacher_weight = 0, teacher_temperature = 1;
   float* dlogits = nullptr;
   double* sums = nullptr;
 };
-void cross_entropy(const LossArguments& arguments, cudaStream_t stream);
+void objective_loss(const LossArguments& arguments, cudaStream_t stream);
 
 struct SampleArguments {
   const uint8_t* images = nullptr;
@@ -120,6 +124,7 @@ struct SampleArguments {
   uint64_t seed = 0;
   int64_t batch = 0, first = 0, count = 0, height = 0, width = 0, channels = 0;
   int pad = 0, cutout = 0;
+  float jitter = 0;
   bool flip = false, augment = false, wide = false;
   float multiply[3] = {}, add[3] = {};
   void* out = nullptr;
@@ -127,7 +132,20 @@ struct SampleArguments {
 };
 void sample(const SampleArguments& arguments, cudaStream_t stream);
 
-void advance(int64_t* clock, int64_t* counter, const float* tables, int64_t steps, float* rates, cudaStream_t stream);
+// `count` images of height x width pixels, rows of `channels` values, each mixed with the one paired with it. `mix` has
+// the numbers of Mix.
+struct MixArguments {
+  const void* images = nullptr;
+  const float* mix = nullptr;
+  int64_t count = 0, height = 0, width = 0, channels = 0;
+  bool wide = false;
+  void* out = nullptr;
+};
+void mix(const MixArguments& arguments, cudaStream_t stream);
+
+// tables: [rows, steps]; rates: [rows].
+void advance(int64_t* clock, int64_t* counter, const float* tables, int64_t rows, int64_t steps, float* rates,
+             cudaStream_t stream);
 
 // One convolution for the kernels that go over all of them. Packed tensors lie as [D][S][padded C].
 struct ConvEntry {
@@ -143,6 +161,7 @@ struct ConvEntry {
 struct Update {
   float momentum = 0, weight_decay = 0;
   bool nesterov = false;
+  float logit_decay = 1;  // of weight_decay, for attention logits
 };
 void pack_weights(const ConvEntry* convs, int count, bool wide, const float* rates, cudaStream_t stream);
 void update_convs(const ConvEntry* convs, int count, bool wide, const float* rates, const Update& update,

@@ -7,6 +7,7 @@
 
 #include "onetap/base/tap_layout.h"
 #include "onetap/graph/graph.h"
+#include "onetap/nn/objective.h"
 #include "onetap/nn/parameter_rule.h"
 #include "onetap/nn/torch.h"
 #include "onetap/nn/trained_conv.h"
@@ -67,13 +68,18 @@ struct UpdateOptions {
   double momentum = 0.9;
   bool nesterov = false;
   double weight_decay = 0;
+  double logit_decay = 1;  // of weight_decay, for attention logits
 };
 
-// Device values of the present step: learning rate and temperature, which a captured step reads when it runs.
+// Device values of the present step, which a captured step reads when it runs: learning rate and temperature, and where
+// images are mixed the numbers of Mix, in their order.
 struct StepValues {
-  torch::Tensor rates;  // [2] floats
+  static constexpr int64_t kMixAt = 2, kMixValues = 6;
+
+  torch::Tensor rates;  // [2] floats, or [2 + kMixValues]
 
   torch::Tensor temperature() const { return rates.select(0, 1); }
+  torch::Tensor mix() const { return rates.narrow(0, kMixAt, kMixValues); }
 };
 
 struct AugmentState {
@@ -86,6 +92,7 @@ struct AugmentState {
   bool flip = false;
   bool augment = false;
   int64_t cutout = 0;                // side of a square left out, whether or not augmented else
+  float jitter = 0;                  // how far colours may change, likewise
   std::vector<float> multiply, add;  // per channel: normalised = byte * multiply + add
 };
 
@@ -100,9 +107,8 @@ struct Sample {
 };
 
 // Of a batch and of an epoch.
-struct LossState {
+struct LossState : nn::Objective {
   torch::Tensor sums;  // [2] doubles: loss and right answers, added up
-  double label_smoothing = 0;
 };
 
 class Ops {
@@ -152,16 +158,18 @@ class Ops {
   // Over the rows of a matrix.
   virtual torch::Tensor column_sums(const torch::Tensor& x) = 0;
 
-  // The gradient of the sum of the losses over `step_images`, those of the whole step; adds loss and right answers to
-  // state.sums.
-  virtual torch::Tensor loss(LossState& state, const torch::Tensor& logits, const torch::Tensor& labels,
+  // The gradient of the sum of the losses (nn::objective_loss) over `step_images`, those of the whole step; adds loss
+  // and right answers to state.sums.
+  virtual torch::Tensor loss(LossState& state, const torch::Tensor& logits, const nn::Targets& targets,
                              int64_t step_images) = 0;
 
   // Images of `channels` (padded) channels.
   virtual Sample sample(const AugmentState& state, const SampleRange& range, int64_t channels,
                         torch::ScalarType type) = 0;
-  // After a step: the clock goes on, and the rates become those of the next step. tables: [2, steps + 1]; counter: [1]
-  // int64, steps done.
+  // The images mixed in pairs by values.mix(), as batches/mix.h does.
+  virtual torch::Tensor mix(const torch::Tensor& images, const StepValues& values) = 0;
+  // After a step: the clock goes on, and the rates become those of the next step. tables: [rates, steps + 1]; counter:
+  // [1] int64, steps done.
   virtual void advance(const AugmentState& state, const torch::Tensor& counter, const torch::Tensor& tables,
                        const StepValues& values) = 0;
 };

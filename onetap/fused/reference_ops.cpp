@@ -1,3 +1,4 @@
+#include "onetap/batches/mix.h"
 #include "onetap/data/transform.h"
 #include "onetap/fused/ops.h"
 #include "onetap/graph/batch_norm.h"
@@ -60,7 +61,8 @@ class ReferenceOps : public Ops {
           inputs.size() > 1 ? torch::autograd::grad({masked}, inputs, {grad}) : std::vector<torch::Tensor>{grad};
       const torch::NoGradGuard no_grad;
       sgd(conv.weight, conv.weight_momentum, grads[0], rate, options);
-      if (conv.attention.defined()) sgd(conv.attention, conv.attention_momentum, grads[1], rate, options);
+      const nn::ParameterRule logits{1, options.logit_decay, false};
+      if (conv.attention.defined()) sgd(conv.attention, conv.attention_momentum, grads[1], rate, options, logits);
     }
   }
 
@@ -163,18 +165,39 @@ class ReferenceOps : public Ops {
 
   torch::Tensor column_sums(const torch::Tensor& x) override { return x.sum(0); }
 
-  torch::Tensor loss(LossState& state, const torch::Tensor& logits, const torch::Tensor& labels,
+  torch::Tensor loss(LossState& state, const torch::Tensor& logits, const nn::Targets& targets,
                      int64_t step_images) override {
     const torch::NoGradGuard no_grad;
     const auto log_p = torch::log_softmax(logits, 1);
     const double even = state.label_smoothing / static_cast<double>(logits.size(1));
-    const auto target =
-        torch::full_like(logits, even)
-            .scatter_add_(1, labels.unsqueeze(1),
-                          torch::full({labels.size(0), 1}, 1 - state.label_smoothing, logits.options()));
-    state.sums[0] += -(target * log_p).sum().to(torch::kFloat64);
-    state.sums[1] += logits.argmax(1).eq(labels).sum().to(torch::kFloat64);
-    return (log_p.exp() - target) / static_cast<double>(step_images);
+    auto target = torch::full_like(logits, even);
+    const auto add = [&](const torch::Tensor& labels, const torch::Tensor& share) {
+      target.scatter_add_(1, labels.unsqueeze(1), share.expand({labels.size(0), 1}));
+    };
+    const auto whole = torch::full({1, 1}, 1 - state.label_smoothing, logits.options());
+    if (targets.others.defined()) {
+      add(targets.labels, whole * targets.share);
+      add(targets.others, whole * (1 - targets.share));
+    } else {
+      add(targets.labels, whole);
+    }
+    auto loss = -(target * log_p).sum();
+    auto grad = log_p.exp() - target;
+    if (targets.teacher.defined()) {
+      const double a = state.teacher_weight, t = state.teacher_temperature;
+      const auto wanted = torch::log_softmax(targets.teacher / t, 1), given = torch::log_softmax(logits / t, 1);
+      loss = (1 - a) * loss + a * t * t * (wanted.exp() * (wanted - given)).sum();
+      grad = (1 - a) * grad + a * t * (given.exp() - wanted.exp());
+    }
+    state.sums[0] += loss.to(torch::kFloat64);
+    state.sums[1] += logits.argmax(1).eq(targets.main_labels()).sum().to(torch::kFloat64);
+    return grad / static_cast<double>(step_images);
+  }
+
+  torch::Tensor mix(const torch::Tensor& images, const StepValues& values) override {
+    const auto host = values.mix().cpu();
+    const auto* at = host.data_ptr<float>();
+    return mixed(images, {at[0], at[1], at[2], at[3], at[4], at[5]});
   }
 
   Sample sample(const AugmentState& state, const SampleRange& range, int64_t channels,
@@ -201,7 +224,10 @@ class ReferenceOps : public Ops {
       for (int64_t c = 0; c < 3; ++c) {
         images[n][c].copy_(image[c] * state.multiply[static_cast<size_t>(c)] + state.add[static_cast<size_t>(c)]);
       }
-      if (state.cutout > 0) clear(images[n], Cutout::draw(height, state.cutout, random));
+      Cutout square;
+      if (state.cutout > 0) square = Cutout::draw(height, state.cutout, random);
+      if (state.jitter > 0) change_colours(images[n].narrow(0, 0, 3), Jitter::draw(state.jitter, random));
+      if (state.cutout > 0) clear(images[n], square);
     }
     return {images.to(type).contiguous(torch::MemoryFormat::ChannelsLast), state.labels.index_select(0, picks)};
   }
@@ -223,6 +249,11 @@ class ReferenceOps : public Ops {
   static Node of_all_channels(Node node, const torch::Tensor& x) {
     node.groups = node.out = x.size(1);
     return node;
+  }
+
+  static void change_colours(const torch::Tensor& image, const Jitter& jitter) {
+    const auto grey = (image[0] + image[1] + image[2]) * (1.0f / 3.0f);
+    image.copy_((grey + (image - grey) * jitter.saturation) * jitter.contrast + jitter.brightness);
   }
 
   static void clear(torch::Tensor image, const Cutout& square) {

@@ -35,12 +35,15 @@ class AutogradRule : public WeightRule {
     std::vector<PlainState> states;
     for (const ConvState& conv : convs) {
       const auto parameters = conv.layer->parameters();
+      const auto names = conv.layer->named_parameters().keys();
       const auto grads = torch::autograd::grad({conv.layer->soft_weight(values.temperature())}, parameters,
                                                {conv.real_part(conv.grad).to(torch::kFloat32)}, /*retain_graph=*/{},
                                                /*create_graph=*/false, /*allow_unused=*/true);
       for (size_t i = 0; i < parameters.size(); ++i) {
         // As the plain step does: one that took no part stays as it is.
-        if (grads[i].defined()) states.push_back({parameters[i].detach(), conv.momenta[i], grads[i]});
+        if (!grads[i].defined()) continue;
+        const double decay = names[i] == "attention" ? options.logit_decay : 1;
+        states.push_back({parameters[i].detach(), conv.momenta[i], grads[i], {1, decay, false}});
       }
     }
     ops_->update_plain(states, values, options);

@@ -260,9 +260,11 @@ __device__ void update_block(const ConvEntry& conv, const Place& place, const fl
     const Attention<S> attention(mine, temperature);
     float da[S];
     attention.backward(mine, dp, temperature, da);
+    Update of_logits = update;
+    of_logits.weight_decay *= update.logit_decay;
 #pragma unroll
     for (int s = 0; s < S; ++s) {
-      mine[s] = descend(mine[s], da[s], rate, update, logit_velocities + threadIdx.x * S + s);
+      mine[s] = descend(mine[s], da[s], rate, of_logits, logit_velocities + threadIdx.x * S + s);
     }
   }
   __syncthreads();

@@ -11,7 +11,7 @@ namespace onetap {
 enum class Shortcut { kA, kB };  // where shapes change: subsample and zero-pad, or a 1x1 convolution
 enum class InitRule { kDefault, kFanOut };
 enum class Binarize { kHard, kRound };
-enum class AugmentChoice { kAuto, kNone, kCrop, kResizedCrop };
+enum class AugmentChoice { kAuto, kNone, kCrop, kStrong, kResizedCrop };
 enum class LrSchedule { kStep, kCosine };
 enum class Precision { kAuto, kFp32, kTf32, kBf16 };
 enum class EngineChoice { kAuto, kPlain, kCaptured, kFused };
@@ -43,6 +43,7 @@ struct Choices<AugmentChoice> {
   static constexpr Spelling<AugmentChoice> kAll[] = {{AugmentChoice::kAuto, "auto"},
                                                      {AugmentChoice::kNone, "none"},
                                                      {AugmentChoice::kCrop, "crop"},
+                                                     {AugmentChoice::kStrong, "strong"},
                                                      {AugmentChoice::kResizedCrop, "resized-crop"}};
 };
 template <>

@@ -206,6 +206,7 @@ void make_paths_absolute(Recipe& recipe) {
   };
   if (is_network_file(recipe.arch)) recipe.arch = absolute(recipe.arch);
   if (!recipe.init.empty()) recipe.init = absolute(recipe.init);
+  if (!recipe.teacher.empty()) recipe.teacher = absolute(recipe.teacher);
   if (const auto run = shift_table_run(recipe)) recipe.shift_table = kFromRun + absolute(*run);
 }
 

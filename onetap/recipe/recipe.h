@@ -39,6 +39,7 @@ struct Recipe {
   Binarize binarize = Binarize::kHard;
   double t0 = 6.7;
   double t1 = 0.02;
+  double t_end = 1;
   std::optional<double> alpha;
   double t_floor = 0;
 
@@ -48,6 +49,9 @@ struct Recipe {
   int64_t pad = 4;
   bool flip = true;
   int64_t cutout = 0;
+  double jitter = 0;
+  double mixup = 0;
+  double cutmix = 0;
 
   // Optimisation.
   int64_t epochs = 300;
@@ -65,10 +69,15 @@ struct Recipe {
   bool restart_momentum = false;
   double weight_decay = 5e-4;
   bool decay_norms = true;
+  double logit_decay = 1;
   double shift_lr = 0.01;
   double label_smoothing = 0;
+  std::string teacher;
+  double teacher_weight = 0.9;
+  double teacher_temperature = 4;
   bool sync_norm = false;
   double ema = 0;
+  int64_t recalibrate = 0;
 
   // Run.
   uint64_t seed = 0;
@@ -153,8 +162,8 @@ bool is_network_file(const std::string& arch);
 // The run (or .tap file) that the proportions of fixed shifts come from; none: uniform.
 std::optional<std::string> shift_table_run(const Recipe& recipe);
 
-// The paths of a network file, of initial weights and of the shift table made absolute, so that a run resumes from any
-// directory.
+// The paths of a network file, of initial weights, of the teacher and of the shift table made absolute, so that a run
+// resumes from any directory.
 void make_paths_absolute(Recipe& recipe);
 
 }  // namespace onetap

@@ -9,8 +9,8 @@ Schedule::Schedule(const Recipe& recipe, int64_t steps_per_epoch)
     : recipe_(recipe),
       steps_per_epoch_(steps_per_epoch),
       total_steps_(steps_per_epoch * recipe.epochs),
-      alpha_(recipe.alpha.value_or(
-          std::pow(recipe.t1 / recipe.t0, 1.0 / static_cast<double>(std::max<int64_t>(total_steps_, 1))))) {
+      falling_steps_(std::max(1.0, recipe.t_end * static_cast<double>(total_steps_))),
+      alpha_(recipe.alpha.value_or(std::pow(recipe.t1 / recipe.t0, 1.0 / falling_steps_))) {
   for (const double epoch : recipe_milestones(recipe)) {
     milestones_.push_back(epoch * static_cast<double>(steps_per_epoch));
   }
@@ -40,7 +40,7 @@ double Schedule::learning_rate(int64_t step) const {
 }
 
 double Schedule::temperature(int64_t step) const {
-  return std::max(recipe_.t_floor, recipe_.t0 * std::pow(alpha_, static_cast<double>(step)));
+  return std::max(recipe_.t_floor, recipe_.t0 * std::pow(alpha_, std::min(static_cast<double>(step), falling_steps_)));
 }
 
 }  // namespace onetap

@@ -17,7 +17,8 @@ class Schedule {
   // For the optimiser step number `step`, counted from 0.
   double learning_rate(int64_t step) const;
 
-  // T0 * alpha^step with alpha = (T1/T0)^(1/steps): T0 at the first step, T1 after the last one.
+  // T0 * alpha^step with alpha = (T1/T0)^(1/steps): T0 at the first step, T1 after the last one. With t_end, those are
+  // the first so many steps, and the temperature stays as it is then.
   double temperature(int64_t step) const;
 
  private:
@@ -26,6 +27,7 @@ class Schedule {
   Recipe recipe_;
   int64_t steps_per_epoch_;
   int64_t total_steps_;
+  double falling_steps_;            // of the temperature
   std::vector<double> milestones_;  // steps
   double alpha_;
 };

@@ -195,14 +195,15 @@ FoundCheckpoint CheckpointFolder::load_newest(const std::function<void(const Che
   return found;
 }
 
-Checkpoint CheckpointFolder::open(const std::string& which, nn::GraphModule& module,
-                                  const CheckpointNotice& notice) const {
+Checkpoint CheckpointFolder::open(const std::string& which, nn::GraphModule& module, const CheckpointNotice& notice,
+                                  KeptWeights weights) const {
   if (which != "last") {
     const Checkpoint asked = find(which, notice);
-    load(asked, module);
+    load(asked, module, weights);
     return asked;
   }
-  const FoundCheckpoint found = load_newest([&](const Checkpoint& checkpoint) { load(checkpoint, module); }, notice);
+  const FoundCheckpoint found =
+      load_newest([&](const Checkpoint& checkpoint) { load(checkpoint, module, weights); }, notice);
   if (!found.checkpoint) fail_data("[checkpoint] there is no complete checkpoint in {}", directory_.string());
   if (found.passed_over && notice) notice(fmt::format("using {}", found.checkpoint->path.string()));
   return *found.checkpoint;
@@ -257,8 +258,13 @@ void CheckpointFolder::prune(const RunState& state, int64_t keep) const {
   }
 }
 
-void CheckpointFolder::load(const Checkpoint& checkpoint, nn::GraphModule& module) {
-  load_checked(checkpoint, kModelFile, nn::state_of(*module));
+fs::path CheckpointFolder::weights_file(const Checkpoint& checkpoint, KeptWeights weights) {
+  const bool own = weights == KeptWeights::kTrained && checkpoint.state.checksums.count(kTrainingFile) > 0;
+  return checkpoint.path / (own ? kTrainingFile : kModelFile);
+}
+
+void CheckpointFolder::load(const Checkpoint& checkpoint, nn::GraphModule& module, KeptWeights weights) {
+  load_checked(checkpoint, weights_file(checkpoint, weights).filename().c_str(), nn::state_of(*module));
 }
 
 void CheckpointFolder::load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd& sgd, AttentionRecord& attention,

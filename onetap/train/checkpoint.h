@@ -39,6 +39,12 @@ class DamagedCheckpoint : public Error {
   explicit DamagedCheckpoint(const std::string& message) : Error(ErrorKind::kData, message) {}
 };
 
+// Which weights of a checkpoint to read, where the run has a moving average of them.
+enum class KeptWeights {
+  kAveraged,
+  kTrained,  // those that training goes on from; of a run without an average its only ones
+};
+
 // What a search among checkpoints came to.
 struct FoundCheckpoint {
   std::optional<Checkpoint> checkpoint;  // none: there is none, or all are damaged
@@ -64,7 +70,8 @@ class CheckpointFolder {
 
   // Finds it and reads the network's tensors. Where the last one is damaged, the newest good one before it is taken,
   // and `notice` hears both; kData if there is none, or if one that was asked for by name is damaged.
-  Checkpoint open(const std::string& which, nn::GraphModule& module, const CheckpointNotice& notice) const;
+  Checkpoint open(const std::string& which, nn::GraphModule& module, const CheckpointNotice& notice,
+                  KeptWeights weights = KeptWeights::kAveraged) const;
 
   // Writes one, points the links at it, and removes all but the newest `keep` and the best.
   std::filesystem::path write(const RunState& state, const nn::GraphModule& module, const Sgd& sgd,
@@ -72,7 +79,9 @@ class CheckpointFolder {
 
   // Reads the network's tensors. kData if they do not fit the module, are not those that were written, or have values
   // that are not finite.
-  static void load(const Checkpoint& checkpoint, nn::GraphModule& module);
+  static void load(const Checkpoint& checkpoint, nn::GraphModule& module, KeptWeights weights = KeptWeights::kAveraged);
+  // The file that has them.
+  static std::filesystem::path weights_file(const Checkpoint& checkpoint, KeptWeights weights = KeptWeights::kAveraged);
   // All of them: what a run needs to go on.
   static void load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd& sgd, AttentionRecord& attention,
                    WeightAverage& average);

@@ -19,11 +19,13 @@ fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, co
   options.view = recipe_view(graph, source);
   options.augment = recipe_augment(recipe);
   options.workers = recipe.workers;
-  options.label_smoothing = recipe.label_smoothing;
-  options.update = {recipe.momentum, recipe.nesterov, recipe.weight_decay};
+  options.objective = recipe_objective(recipe);
+  options.update = {recipe.momentum, recipe.nesterov, recipe.weight_decay, recipe.logit_decay};
+  const MixOptions mixing = recipe_mix(recipe);
   for (int64_t step = 0; step <= schedule.total_steps(); ++step) {
     options.learning_rates.push_back(static_cast<float>(schedule.learning_rate(step)));
     options.temperatures.push_back(static_cast<float>(schedule.temperature(step)));
+    if (mixing.active()) options.mixes.push_back(draw_mix(mixing, options.view.size, recipe.seed, step));
   }
   return options;
 }
@@ -38,7 +40,7 @@ Precision resolved_precision(const Recipe& recipe, torch::Device device) {
 std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& graph, const DataSource& source,
                                              const Schedule& schedule, const nn::GraphModule& module, const Sgd& sgd,
                                              const std::function<void(const std::string&)>& notice, RankGroup* ranks,
-                                             const std::function<bool()>& stopped) {
+                                             const std::function<bool()>& stopped, const nn::GraphModule& teacher) {
   const torch::Device device = parse_device(recipe.device);
   set_gpu_arithmetic(resolved_precision(recipe, device) == Precision::kTf32);
   if (!device.is_cuda() && recipe.precision == Precision::kBf16 && notice) {
@@ -50,6 +52,7 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
   auto options = engine_options(recipe, graph, source, schedule, device, ranks);
   options.stopped = stopped;
   options.rules = sgd.rules();
+  options.teacher = teacher;
   const bool several = ranks != nullptr && ranks->size() > 1;
   const std::string synchronised = recipe.sync_norm && several ? "batch norm is synchronised (sync_norm)" : "";
   const auto make = [&](fused::Steps steps) {

@@ -14,11 +14,13 @@ namespace onetap {
 
 // Sets LibTorch's arithmetic as the recipe says. The engine, of one process or with its `ranks`, or null where the
 // recipe asks for plain steps or where `auto` finds that the engine cannot do the run. `auto` says so where the run has
-// no fused form. kUsage if the recipe insists on steps that the run has not. `stopped` is StreamOptions' of its data.
+// no fused form. kUsage if the recipe insists on steps that the run has not. `stopped` is StreamOptions' of its data,
+// `teacher` EngineOptions'.
 std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& graph, const DataSource& source,
                                              const Schedule& schedule, const nn::GraphModule& module, const Sgd& sgd,
                                              const std::function<void(const std::string&)>& notice,
-                                             RankGroup* ranks = nullptr, const std::function<bool()>& stopped = {});
+                                             RankGroup* ranks = nullptr, const std::function<bool()>& stopped = {},
+                                             const nn::GraphModule& teacher = nullptr);
 
 // "auto" made plain: what activations are computed in on this device.
 Precision resolved_precision(const Recipe& recipe, torch::Device device);

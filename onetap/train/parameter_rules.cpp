@@ -8,6 +8,9 @@ nn::ParameterRules parameter_rules(const Graph& graph, const Recipe& recipe) {
   for (const Node& node : graph.nodes()) {
     const std::string weight = node.name + ".weight", bias = node.name + ".bias";
     if (node.op == Op::kActiveShift) rules[weight] = {recipe.shift_lr, 0, /*unit_rows=*/true};
+    if (node.method.name() == "sal" && recipe.logit_decay != 1) {
+      rules[node.name + ".attention"] = {1, recipe.logit_decay, false};
+    }
     if (recipe.decay_norms) continue;
     if (node.op == Op::kBatchNorm) rules[weight] = rules[bias] = no_decay;
     if (node.bias) rules[bias] = no_decay;

@@ -8,7 +8,7 @@
 namespace onetap {
 
 // Active shifts have unit gradients, a learning rate of their own (shift_lr) and no weight decay; without decay_norms,
-// batch norms and biases have none either.
+// batch norms and biases have none either; attention logits have logit_decay.
 nn::ParameterRules parameter_rules(const Graph& graph, const Recipe& recipe);
 
 }  // namespace onetap

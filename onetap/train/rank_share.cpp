@@ -1,6 +1,7 @@
 #include "onetap/train/rank_share.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/graph/text.h"
 
 #include <algorithm>
 
@@ -45,6 +46,14 @@ RunState RankShare::spread(const RunState& state) const {
 void RankShare::spread(const nn::NamedTensors& tensors) const {
   if (group_ == nullptr) return;
   for (const auto& [name, tensor] : tensors) group_->broadcast(tensor);
+}
+
+nn::GraphModule RankShare::spread_network(const nn::GraphModule& mine, torch::Device device) const {
+  const std::string network = group_ == nullptr ? "" : group_->share(leads() ? network_text(mine->graph()) : "");
+  nn::GraphModule module = leads() ? mine : nn::GraphModule(parse_network(network));
+  module->to(device);
+  spread(nn::state_of(*module));
+  return module;
 }
 
 void RankShare::spread_statistics(nn::GraphModule& module) const {

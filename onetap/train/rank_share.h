@@ -37,6 +37,8 @@ class RankShare {
   // Rank 0's, on every rank.
   RunState spread(const RunState& state) const;
   void spread(const nn::NamedTensors& tensors) const;
+  // Rank 0's network with its tensors, on this rank's device; `mine` of other ranks may be null.
+  nn::GraphModule spread_network(const nn::GraphModule& mine, torch::Device device) const;
   // Rank 0's running statistics, which a test goes by and checkpoints keep.
   void spread_statistics(nn::GraphModule& module) const;
 

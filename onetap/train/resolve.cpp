@@ -24,6 +24,10 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes
   if (recipe.augment == AugmentChoice::kAuto) {
     recipe.augment = source.image_size > 0 ? AugmentChoice::kCrop : AugmentChoice::kResizedCrop;
   }
+  if (recipe.augment == AugmentChoice::kStrong) {
+    if (recipe.jitter == 0) recipe.jitter = 0.3;
+    if (recipe.cutout == 0) recipe.cutout = source.image_size / 4;
+  }
   const bool has_milestones = !recipe.lr_milestones.empty();
   if (!recipe.lr_every && !has_milestones) recipe.lr_every = std::max<int64_t>(1, (recipe.epochs + 2) / 3);
   const int64_t cpus = std::max<int64_t>(1, available_cpus() / processes);
@@ -63,10 +67,20 @@ AugmentOptions recipe_augment(const Recipe& recipe) {
   options.pad = recipe.pad;
   options.flip = recipe.flip;
   options.cutout = recipe.cutout;
-  options.kind = recipe.augment == AugmentChoice::kCrop          ? Augment::kPadCrop
+  options.jitter = static_cast<float>(recipe.jitter);
+  const bool pads = recipe.augment == AugmentChoice::kCrop || recipe.augment == AugmentChoice::kStrong;
+  options.kind = pads                                            ? Augment::kPadCrop
                  : recipe.augment == AugmentChoice::kResizedCrop ? Augment::kResizedCrop
                                                                  : Augment::kNone;
   return options;
+}
+
+MixOptions recipe_mix(const Recipe& recipe) {
+  return {recipe.mixup, recipe.cutmix};
+}
+
+nn::Objective recipe_objective(const Recipe& recipe) {
+  return {recipe.label_smoothing, recipe.teacher_weight, recipe.teacher_temperature};
 }
 
 StreamOptions recipe_stream(const Recipe& recipe, const View& view, bool train, const Part& part) {

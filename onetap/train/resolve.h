@@ -3,9 +3,11 @@
 
 #include "onetap/batches/batch_stream.h"
 #include "onetap/data/dataset.h"
+#include "onetap/data/mix.h"
 #include "onetap/data/source.h"
 #include "onetap/data/transform.h"
 #include "onetap/graph/graph.h"
+#include "onetap/nn/objective.h"
 #include "onetap/nn/torch.h"
 #include "onetap/recipe/recipe.h"
 
@@ -25,6 +27,8 @@ void check_network(const Graph& graph, const DataSource& source);
 // The views a resolved recipe asks for. The network decides the size.
 View recipe_view(const Graph& graph, const DataSource& source);
 AugmentOptions recipe_augment(const Recipe& recipe);
+MixOptions recipe_mix(const Recipe& recipe);
+nn::Objective recipe_objective(const Recipe& recipe);
 // A pass over its data, from the start of the first epoch.
 StreamOptions recipe_stream(const Recipe& recipe, const View& view, bool train, const Part& part = {});
 

@@ -2,6 +2,8 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/batches/device_batches.h"
+#include "onetap/batches/mix.h"
+#include "onetap/batches/recalibrate.h"
 #include "onetap/journal/run_journal.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/ranks/sync_norm.h"
@@ -17,6 +19,7 @@
 #include "onetap/train/rank_share.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/sgd.h"
+#include "onetap/train/teacher.h"
 #include "onetap/train/weight_average.h"
 
 #include <algorithm>
@@ -69,8 +72,9 @@ class Trainer {
     }
     join_ranks();
     if (state_.step > 0) saved_ = place();  // on all ranks, for they save together
-    engine_ =
-        choose_engine(recipe_, graph_, source_, schedule_, module_, sgd_, events_.on_notice, ranks, gives_up_waiting());
+    find_teacher();
+    engine_ = choose_engine(recipe_, graph_, source_, schedule_, module_, sgd_, events_.on_notice, ranks,
+                            gives_up_waiting(), teacher_);
     if (engine_ == nullptr) share_.watch_gradients(module_);
     for (const auto& item : module_->named_parameters()) parameters_.emplace_back(item.key(), item.value());
     if (files_ == nullptr) return;
@@ -119,6 +123,19 @@ class Trainer {
     state_ = share_.spread(state_);
     for (const auto& tensors : {nn::state_of(*module_), sgd_.state(), average_.state()}) share_.spread(tensors);
     if (recipe_.sync_norm && share_.several()) synchronise_norms(module_, *share_.group());
+  }
+
+  // Once all ranks stand where rank 0 does, which reads it.
+  void find_teacher() {
+    if (recipe_.teacher.empty() || finished()) return;
+    LoadedTeacher loaded;
+    if (files_ != nullptr) {
+      loaded = load_teacher(recipe_, graph_, source_, events_.on_notice);
+      check_same_teacher(loaded, state_, recipe_);
+      state_.teacher = loaded.checksum;
+    }
+    teacher_ = share_.spread_network(loaded.module, device_);
+    teacher_->eval();
   }
 
   // The newest checkpoint that loads; a damaged one is passed over for the one before it.
@@ -219,12 +236,18 @@ class Trainer {
     StepTotals totals;
     totals.stop = stop_;
     sgd_.zero_grad();
+    const Mix mix = draw_mix(mix_, view_.size, recipe_.seed, state_.step);
+    const auto images = mix_.active() ? mixed(batch.images, mix) : batch.images;
+    nn::Targets targets(batch.labels);
+    if (mix_.active()) {
+      targets.others = batch.labels.flip(0);
+      targets.share = torch::full({}, mix.share, images.options());
+    }
     for (int64_t part = 0; part < recipe_.accumulate; ++part) {
       const Portion portion = portion_of(count, part, recipe_.accumulate);
       if (portion.count == 0) continue;
       if (part + 1 == recipe_.accumulate) share_.expect_gradients();
-      add_gradients(batch.images.narrow(0, portion.first, portion.count),
-                    batch.labels.narrow(0, portion.first, portion.count), step_images, totals);
+      add_gradients(images.narrow(0, portion.first, portion.count), targets.part(portion), step_images, totals);
     }
     share_.sum_gradients();
     totals = share_.total(totals);
@@ -242,15 +265,17 @@ class Trainer {
   }
 
   // Of the images' share in the mean loss of a step of `step_images`.
-  void add_gradients(const torch::Tensor& images, const torch::Tensor& labels, int64_t step_images,
-                     StepTotals& totals) {
-    const auto logits = forward(images);
-    const auto loss = torch::nn::functional::cross_entropy(
-        logits, labels, torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(recipe_.label_smoothing));
-    const int64_t count = labels.size(0);
+  void add_gradients(const torch::Tensor& images, nn::Targets targets, int64_t step_images, StepTotals& totals) {
+    if (teacher_) {
+      const torch::NoGradGuard no_grad;
+      targets.teacher = forward(teacher_, images);
+    }
+    const auto logits = forward(module_, images);
+    const auto loss = nn::objective_loss(logits, targets, recipe_objective(recipe_));
+    const int64_t count = images.size(0);
     (loss * (static_cast<double>(count) / static_cast<double>(step_images))).backward();
     totals.loss += loss.item<double>() * static_cast<double>(count);
-    totals.right += logits.detach().argmax(1).eq(labels).sum().item<int64_t>();
+    totals.right += logits.detach().argmax(1).eq(targets.main_labels()).sum().item<int64_t>();
     totals.images += count;
   }
 
@@ -261,9 +286,9 @@ class Trainer {
   }
 
   // In 32 bits, whatever the precision within.
-  torch::Tensor forward(const torch::Tensor& images) {
+  torch::Tensor forward(nn::GraphModule& network, const torch::Tensor& images) const {
     const AutocastScope autocast(recipe_, device_);
-    return module_->forward(images).to(torch::kFloat32);
+    return network->forward(images).to(torch::kFloat32);
   }
 
   // The engine's steps in portions, so that the run can be watched and stopped without making the GPU wait.
@@ -359,6 +384,7 @@ class Trainer {
     if (test_now) {
       const auto test_started = Clock::now();
       module_->set_temperature(schedule_.temperature(state_.step));
+      if (done == recipe_.epochs) recalibrate_norms();
       const WeightAverage::Scope averaged(average_);
       share_.spread_statistics(module_);
       const auto result = engine_ != nullptr ? evaluate(module_, *engine_, eval_options())
@@ -379,6 +405,23 @@ class Trainer {
     if (done % recipe_.checkpoint_epochs == 0 || finished() || state_.best_step == state_.step) save();
     if (test_now && events_.on_epoch) events_.on_epoch(report);
     return true;
+  }
+
+  // The statistics of what is tested, kept and frozen: of the average, where there is one. They depend on its weights
+  // and the data alone, so a run that is stopped in the last test repeats them. Every rank does all of it: rank 0's are
+  // taken, and with synchronised norms all see the same batches.
+  void recalibrate_norms() {
+    if (recipe_.recalibrate == 0) return;
+    RecalibrateOptions options;
+    options.stream = recipe_stream(recipe_, view_, /*train=*/true);
+    options.images = recipe_.recalibrate;
+    options.device = device_;
+    notice(fmt::format("taking batch norm's statistics anew from {} training images, with the kept taps alone",
+                       std::min(recipe_.recalibrate, source_.train->size())));
+    const WeightAverage::Scope averaged(average_);
+    recalibrate(module_, *source_.train, options);
+    share_.spread_statistics(module_);
+    if (average_.active()) average_.take_present();
   }
 
   EvalOptions eval_options() const {
@@ -457,11 +500,13 @@ class Trainer {
   const Graph graph_;
   const View view_;
   const Schedule schedule_;
+  const MixOptions mix_ = recipe_mix(recipe_);
   nn::GraphModule module_;
   nn::NamedTensors parameters_;  // the module's
   Sgd sgd_;
   WeightAverage average_;
   RankShare share_;
+  nn::GraphModule teacher_{nullptr};       // null: none
   std::unique_ptr<fused::Engine> engine_;  // null: LibTorch's autograd, op by op
   RunState state_;
   bool stopping_ = false;  // all ranks know that one was told to stop

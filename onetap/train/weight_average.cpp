@@ -27,6 +27,11 @@ void WeightAverage::update(int64_t step) {
   lerp_all(averages_, values_, 1 - std::min(decay_, (1 + age) / (10 + age)));
 }
 
+void WeightAverage::take_present() {
+  const torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < values_.size(); ++i) averages_[i].copy_(values_[i]);
+}
+
 WeightAverage::Scope::Scope(const WeightAverage& average) : average_(average) {
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < average.values_.size(); ++i) {

@@ -20,6 +20,9 @@ class WeightAverage {
   // Its tensors, named as the module's are; those that cannot be averaged are the module's own.
   const nn::NamedTensors& state() const { return state_; }
 
+  // The average becomes what the module holds now: within a Scope, the average with what was changed since.
+  void take_present();
+
   // The average stands in the module's tensors while this lives, and the module's own values after it.
   class Scope {
    public:

@@ -21,13 +21,14 @@ TEST(CudaKernels, CropsEqualTheHosts) {
     int64_t height, width;
     Crop crop;
   };
-  const std::vector<Shown> all = {{40, 50, {{3, 7, 30, 41}, false, true, {-2, 9, 7}}},  // shrinks a little
-                                  {40, 50, {{3.5, 7.25, 9, 8}, true, true, {}}},        // grows
-                                  {300, 400, {{0, 0, 300, 400}, true, true, {}}},       // shrinks a lot
-                                  {301, 7, {{100, 0.5, 200, 6.5}, false, true, {}}},
-                                  {1, 1, {{0, 0, 1, 1}, true, true, {}}},
-                                  {33, 20, {{-4, 3, 24, 24}, true, false, {}}},  // over the edges, pixel for pixel
-                                  {24, 24, {{0, 0, 24, 24}, false, false, {20, 3, 8}}}};
+  const std::vector<Shown> all = {
+      {40, 50, {{3, 7, 30, 41}, false, true, {-2, 9, 7}}},  // shrinks a little
+      {40, 50, {{3.5, 7.25, 9, 8}, true, true, {}}},        // grows
+      {300, 400, {{0, 0, 300, 400}, true, true, {}}},       // shrinks a lot
+      {301, 7, {{100, 0.5, 200, 6.5}, false, true, {}}},
+      {1, 1, {{0, 0, 1, 1}, true, true, {}}},
+      {33, 20, {{-4, 3, 24, 24}, true, false, {}, {0.7f, 1.3f, 0.2f}}},  // over the edges, pixel for pixel
+      {24, 24, {{0, 0, 24, 24}, false, false, {20, 3, 8}}}};
   for (const int64_t size : {1, 24, 37, 300}) {
     View view;
     view.size = size;

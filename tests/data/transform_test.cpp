@@ -111,6 +111,46 @@ TEST(Transform, CutoutLeavesOutASquareAnywhere) {
   EXPECT_EQ(corners.rbegin()->first, 5);
 }
 
+// By hand: grey of (0.3, 0.6, 0.9) is 0.6; saturation 2 gives (0, 0.6, 1.2), contrast 0.5 half of that, brightness
+// adds.
+TEST(Transform, JitterChangesEveryPixelAlike) {
+  float red = 0.3f, green = 0.6f, blue = 0.9f;
+  Jitter{0.5f, 2, 0.25f}.apply(red, green, blue);
+  EXPECT_NEAR(red, 0.25, 1e-6);
+  EXPECT_NEAR(green, 0.55, 1e-6);
+  EXPECT_NEAR(blue, 0.85, 1e-6);
+  EXPECT_FALSE(Jitter().changes());
+
+  const Image image = numbered(8, 8);
+  const View view = plain_view(8);
+  AugmentOptions options;
+  options.kind = Augment::kNone;
+  std::vector<float> plain(static_cast<size_t>(view.floats())), out = plain;
+  train_view(image, view, options, Random(0, Purpose::kTest), plain.data());
+  options.jitter = 0.4f;
+  options.cutout = 3;
+  std::set<float> contrasts;
+  for (uint32_t i = 0; i < 100; ++i) {
+    train_view(image, view, options, Random(0, Purpose::kTest, i), out.data());
+    Random again(0, Purpose::kTest, i);
+    const Cutout square = Cutout::draw(8, 3, again);
+    const Jitter jitter = Jitter::draw(0.4f, again);
+    contrasts.insert(jitter.contrast);
+    for (const float factor : {jitter.contrast, jitter.saturation, 1 + jitter.brightness}) {
+      EXPECT_TRUE(factor >= 0.6f && factor <= 1.4f);
+    }
+    for (size_t at = 0; at < 64; ++at) {
+      float r = plain[at], g = plain[64 + at], b = plain[128 + at];
+      jitter.apply(r, g, b);
+      const bool cut = square.covers(static_cast<int64_t>(at) / 8, static_cast<int64_t>(at) % 8);
+      ASSERT_EQ(out[at], cut ? 0 : r);
+      ASSERT_EQ(out[64 + at], cut ? 0 : g);
+      ASSERT_EQ(out[128 + at], cut ? 0 : b);
+    }
+  }
+  EXPECT_GT(contrasts.size(), 90u);
+}
+
 TEST(Transform, ResizingKeepsConstantsAndRamps) {
   Image flat{3, 17, 31, std::vector<uint8_t>(3 * 17 * 31, 99)};
   const View view = plain_view(12);

@@ -19,9 +19,9 @@ constexpr int64_t kBatch = 8, kEpochs = 2;
 // A small network, its optimiser and an engine over `images` images.
 class SmallRun {
  public:
-  SmallRun(int64_t images, EngineOptions options)
+  SmallRun(int64_t images, EngineOptions options, const std::string& method = "sal")
       : source_(open_data(fmt::format("shapes:train={},test=4", images))),
-        module_(make_module(source_, options.device)),
+        module_(make_module(source_, options.device, method)),
         sgd_(*module_, {0.9, false, 1e-4}),
         steps_((images + kBatch - 1) / kBatch) {
     options.batch_size = kBatch;
@@ -29,7 +29,7 @@ class SmallRun {
     options.view.size = source_.image_size;
     options.view.normalisation = source_.normalisation;
     options.augment = {Augment::kPadCrop, 4, true, 0};
-    options.update = {0.9, false, 1e-4};
+    options.update = {0.9, false, 1e-4, options.update.logit_decay};
     for (int64_t step = 0; step <= kEpochs * steps_; ++step) {
       options.learning_rates.push_back(0.02f);
       options.temperatures.push_back(3.0f / static_cast<float>(step + 1));
@@ -46,6 +46,7 @@ class SmallRun {
   }
 
   Engine& engine() { return *engine_; }
+  const nn::GraphModule& module() const { return module_; }
   const std::vector<double>& losses() const { return losses_; }
   std::vector<torch::Tensor> tensors() const {
     std::vector<torch::Tensor> all;
@@ -56,10 +57,11 @@ class SmallRun {
   }
 
  private:
-  static nn::GraphModule make_module(const DataSource& source, torch::Device device) {
+  static nn::GraphModule make_module(const DataSource& source, torch::Device device, const std::string& method) {
     Recipe recipe;
     recipe.arch = "resnet8";
     recipe.width = 4;
+    recipe.method = method;
     torch::manual_seed(7);
     nn::GraphModule module(recipe_network(recipe, static_cast<int64_t>(source.classes.size()), source.image_size));
     module->to(device);
@@ -139,7 +141,7 @@ TEST(CapturedSteps, OfAutogradAreTheFusedOnes) {
   for (const int64_t accumulate : {1, 3}) {
     EngineOptions options;
     options.accumulate = accumulate;
-    options.label_smoothing = 0.1;
+    options.objective.label_smoothing = 0.1;
     SmallRun fused(21, options);
     options.steps = Steps::kAutograd;
     SmallRun autograd(21, options);
@@ -155,6 +157,55 @@ TEST(CapturedSteps, OfAutogradAreTheFusedOnes) {
       EXPECT_NEAR(got->at(i).loss, expected->at(i).loss, 1e-2 * expected->at(i).loss);
       EXPECT_EQ(got->at(i).images, 4);
     }
+  }
+}
+
+// Mixed images, a teacher and another decay of logits.
+EngineOptions taught_options(const SmallRun& teacher, int64_t images) {
+  EngineOptions options;
+  options.objective = {0.1, 0.6, 3};
+  options.teacher = teacher.module();
+  options.teacher->eval();
+  options.update.logit_decay = 0.25;
+  const int64_t steps = kEpochs * ((images + kBatch - 1) / kBatch);
+  for (int64_t step = 0; step <= steps; ++step) {
+    options.mixes.push_back(draw_mix({0.8, 1.0}, options.view.size, /*seed=*/5, step));
+  }
+  return options;
+}
+
+TEST(TaughtSteps, OfAutogradAreTheFusedOnes) {
+  const SmallRun teacher(8, {}, "conv");
+  for (const int64_t accumulate : {1, 3}) {
+    EngineOptions options = taught_options(teacher, 21);
+    options.accumulate = accumulate;
+    SmallRun fused(21, options);
+    options.steps = Steps::kAutograd;
+    SmallRun autograd(21, options);
+    fused.train();
+    autograd.train();
+    EXPECT_LT(worst_difference(autograd, fused), 2e-3);
+    for (size_t i = 0; i < fused.losses().size(); ++i) {
+      EXPECT_NEAR(autograd.losses()[i], fused.losses()[i], 1e-3 * fused.losses()[i]);
+    }
+  }
+}
+
+TEST(TaughtSteps, LeaveNoTraceOfWarmUps) {
+  const SmallRun teacher(8, {}, "conv");
+  for (const Steps steps : kSteps) {
+    EngineOptions options = taught_options(teacher, 21);
+    options.steps = steps;
+    SmallRun plain(21, options);
+    options.capture_with = [&](const Repeatable& work) {
+      warm_up(work);
+      return work.run;
+    };
+    SmallRun captured(21, options);
+    plain.train();
+    captured.train();
+    EXPECT_EQ(worst_difference(captured, plain), 0);
+    EXPECT_EQ(captured.losses(), plain.losses());
   }
 }
 
@@ -214,6 +265,28 @@ TEST_P(CapturedOnGpu, EqualsStepsOneByOne) {
     EXPECT_NEAR(captured.losses()[i], plain.losses()[i], 1e-2 * plain.losses()[i]);
   }
   EXPECT_GT(captured.engine().time_step(Phase::kUpdate, 4), 0);
+  torch::cuda::synchronize();
+}
+
+TEST_P(CapturedOnGpu, TaughtStepsToo) {
+  const auto [images, type, steps] = GetParam();
+  EngineOptions of_teacher;
+  of_teacher.device = torch::kCUDA;
+  const SmallRun teacher(8, of_teacher, "conv");
+  EngineOptions options = taught_options(teacher, images);
+  options.steps = steps;
+  options.device = torch::kCUDA;
+  options.type = type;
+  options.capture = false;
+  SmallRun plain(images, options);
+  options.capture = true;
+  SmallRun captured(images, options);
+  plain.train();
+  captured.train();
+  EXPECT_LT(worst_difference(captured, plain), type == torch::kFloat32 ? 1e-3 : 3e-2);
+  for (size_t i = 0; i < plain.losses().size(); ++i) {
+    EXPECT_NEAR(captured.losses()[i], plain.losses()[i], 1e-2 * plain.losses()[i]);
+  }
   torch::cuda::synchronize();
 }
 

@@ -337,6 +337,8 @@ TEST(RunState, RoundTripsExactly) {
   EXPECT_EQ(RunState::parse(state.json(), "x").json(), state.json());
   EXPECT_EQ(RunState::parse(state.json(), "x").loss_sum, 1.0 / 3.0);
   state.checksums = {{"model.safetensors", 0xE3069283u}, {"taps.safetensors", 7}};
+  state.teacher = "0123456789abcdef";
+  EXPECT_EQ(RunState::parse(state.json(), "x").teacher, state.teacher);
   EXPECT_EQ(RunState::parse(state.json(), "x").json(), state.json());
   EXPECT_EQ(RunState::parse(state.json(), "x").checksums, state.checksums);
   expect_error(ErrorKind::kData, "not a state file", [] { RunState::parse("{", "x"); });

@@ -81,10 +81,11 @@ TEST(Recipe, EveryFieldRoundTripsAwayFromItsDefault) {
     if (std::holds_alternative<bool Recipe::*>(field.member)) {
       value = recipe_field_text(recipe, field) == "true" ? "false" : "true";
     } else if (!field.is_text()) {
-      value = recipe_field_text(recipe, field) == "1" ? "2"
-              : field.low > 1                         ? std::to_string(static_cast<int>(field.low))
-              : field.high < 1                        ? "0.5"
-                                                      : "1";
+      const bool is_one = recipe_field_text(recipe, field) == "1";
+      value = field.low > 1                                  ? std::to_string(static_cast<int>(field.low))
+              : field.high < 1 || (is_one && field.high < 2) ? "0.5"
+              : is_one                                       ? "2"
+                                                             : "1";
     }
     set_recipe_field(recipe, field, value, field.key);
     EXPECT_TRUE(parse(recipe_text(recipe)) == recipe) << field.key;
@@ -112,6 +113,8 @@ TEST(Recipe, SaysWhatIsWrongAndWhere) {
   expect_refused("# \xC3\xA9\nl\xC3\xA9 = 1\n", "test.toml:2");
   expect_refused("\"l\xC3\xA9\" = 1\n", "unknown key l\xC3\xA9 (test.toml:1)");
   expect_refused("t0 = 1\nt1 = 2\n", "expected t1 to be at most t0");
+  expect_refused("t_end = 0\n", "expected t_end (test.toml:1) in 0.001..1, got 0");
+  expect_refused("teacher_weight = 2\n", "expected teacher_weight (test.toml:1) in 0..1, got 2");
   expect_refused("nesterov = true\nmomentum = 0\n", "nesterov needs a momentum");
   expect_refused("epochs = 2\nwarmup_epochs = 3\n", "warmup_epochs of at most 2");
   for (const char* bad : {"a", "3,", "3,,4", "0,3", "-1", "4,3", "3,3", "nan", "1,inf"}) {

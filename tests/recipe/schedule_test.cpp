@@ -59,6 +59,20 @@ TEST(Schedule, MilestonesAreEpochsThatNeedNotBeWhole) {
   EXPECT_DOUBLE_EQ(half.learning_rate(25), 0.05);
 }
 
+// T1 after 70 of 100 steps, and from there on.
+TEST(Schedule, TheTemperatureMayBeDoneBeforeTheEnd) {
+  Recipe recipe;
+  recipe.epochs = 10;
+  recipe.t_end = 0.7;
+  const Schedule schedule(recipe, 10);
+  EXPECT_DOUBLE_EQ(schedule.temperature(0), 6.7);
+  EXPECT_NEAR(schedule.temperature(35), std::sqrt(6.7 * 0.02), 1e-9);
+  EXPECT_GT(schedule.temperature(69), 0.021);
+  for (int64_t step = 70; step <= 100; ++step) EXPECT_NEAR(schedule.temperature(step), 0.02, 1e-12);
+  recipe.alpha = 0.9;  // a pinned factor stops there, too
+  EXPECT_NEAR(Schedule(recipe, 10).temperature(100), 6.7 * std::pow(0.9, 70), 1e-9);
+}
+
 TEST(Schedule, CosineEndsAtItsFinalValue) {
   Recipe recipe;
   recipe.schedule = LrSchedule::kCosine;

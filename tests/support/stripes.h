@@ -46,6 +46,7 @@ inline StreamOptions stripe_stream(const DataSource& source, bool train, Augment
   stream.augment.kind = kind;
   stream.augment.pad = 6;
   stream.augment.cutout = 9;
+  stream.augment.jitter = 0.2f;
   stream.seed = 5;
   stream.epoch = 2;
   return stream;

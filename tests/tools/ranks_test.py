@@ -114,6 +114,20 @@ class Ranks(CommandTest):
         self.together(2, "captured", *flags, "--engine", "captured")
         self.assert_same_training("plain", "captured", 1e-4)
 
+    def test_all_learn_from_the_teacher_that_rank_0_reads(self):
+        plain = ["--arch", self.write("plain.net", PLAIN_NET), *TWO_STEPS]
+        self.alone("teacher", *SMALL, *TWO_STEPS, "--seed", "2")
+        taught = [*plain, "--teacher", self.path("teacher"), "--teacher-weight", "0.5", "--logit-decay", "0.5"]
+        self.alone("one", *taught)
+        self.together(2, "of2", *taught)
+        self.assert_same_training("one", "of2", 1e-5)
+        # Every rank mixes its own images, in plain steps and in those of the engine.
+        mixed = [*SMALL, *TWO_STEPS, "--batch-size", "15", "--teacher", self.path("teacher"), "--mixup", "0.5", "--cutmix",
+                 "1", "--recalibrate", "15"]
+        self.together(2, "plain", *mixed)
+        self.together(2, "fused", *mixed, "--engine", "fused")
+        self.assert_same_training("plain", "fused", 1e-4)
+
     def test_captured_steps_have_no_synchronised_norms(self):
         process = self.start(2, *SMALL, *TWO_STEPS, "--engine", "captured", "--sync-norm", "--out", self.path("run"))
         _, errors = process.communicate(timeout=120)

@@ -2,6 +2,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/graph/op.h"
 #include "onetap/nn/graph_module.h"
+#include "onetap/tap/trainable_form.h"
 #include "tools/onetap/bench.h"
 
 #include <chrono>
@@ -9,25 +10,9 @@
 namespace onetap::tool {
 namespace {
 
-// What LibTorch can run: tap convolutions as convolutions, scale and shift as batch norms. Its weights are fresh random
-// ones: they cost the same.
-Graph trainable_form(const Graph& frozen) {
-  Graph graph(frozen.name());
-  for (Node node : frozen.nodes()) {
-    if (node.op == Op::kTapConv) {
-      node.op = Op::kConv;
-      node.method = Method{};
-    } else if (node.op == Op::kAffine) {
-      node.op = Op::kBatchNorm;
-    }
-    graph.add(std::move(node));
-  }
-  graph.set_output(frozen.output());
-  return graph;
-}
-
 class LibTorch : public Benchmark {
  public:
+  // Its weights are fresh random ones: they cost the same.
   LibTorch(const TapNet& net, const BenchSetting& setting) : module_(trainable_form(net.graph)) {
     torch::set_num_threads(static_cast<int>(setting.threads));
     module_->eval();

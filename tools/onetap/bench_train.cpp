@@ -6,6 +6,7 @@
 #include "onetap/train/engine_choice.h"
 #include "onetap/train/parameter_rules.h"
 #include "onetap/train/resolve.h"
+#include "onetap/train/teacher.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/table.h"
@@ -65,7 +66,13 @@ int run_bench_train(const TrainBench& bench) {
   if (recipe.engine == EngineChoice::kAuto) {
     recipe.engine = fused::engine_obstacle(graph).empty() ? EngineChoice::kFused : EngineChoice::kCaptured;
   }
-  const auto engine = choose_engine(recipe, graph, source, Schedule(recipe, per_epoch), module, sgd, {});
+  nn::GraphModule teacher{nullptr};
+  if (!recipe.teacher.empty()) {
+    teacher = load_teacher(recipe, graph, source, {}).module;
+    teacher->to(device);
+  }
+  const auto engine =
+      choose_engine(recipe, graph, source, Schedule(recipe, per_epoch), module, sgd, {}, nullptr, {}, teacher);
   engine->start_epoch(0, 0, 0);
 
   // In rounds, so that a machine that slows down does so for all.

@@ -130,6 +130,8 @@ void add_eval(CLI::App& app, Action& action) {
                    "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR (default: the run's own; needed for a .tap)")
       ->option_text("TEXT");
   verb->add_option("--checkpoint", options->checkpoint, "last, best or a step number")->option_text("WHICH [last]");
+  verb->add_flag("--no-ema", options->no_ema,
+                 "of a run with a moving average of the weights (ema), use the weights of the last step instead");
   verb->add_option("--binarize", options->binarize, "best tap (hard) or P > 0.5 (round) (default: the run's own)")
       ->transform(CLI::Transformer(binarize_words()))
       ->option_text("hard|round");

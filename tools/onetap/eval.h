@@ -21,6 +21,7 @@ struct EvalArguments {
   int64_t threads = 0;
   int64_t batch_size = 0;
   int64_t memory_limit = 0;
+  bool no_ema = false;
   bool reference = false;
   bool json = false;
 };

@@ -18,6 +18,7 @@ std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::strin
   arguments.data = options.data;
   arguments.device = options.device;
   arguments.threads = options.threads;
+  arguments.no_ema = options.no_ema;
   OpenRun run = open_run(arguments, opened);
 
   EvalOptions eval;

@@ -14,6 +14,7 @@ void RunArguments::add(CLI::App& verb, Where where) {
   verb.add_option("--images", images, "use only the first N test images (default: all)")
       ->check(CLI::Range(1, 1 << 30))
       ->option_text("N");
+  add_ema_flag(verb, no_ema);
   if (where == Where::kCpu) {
     device = "cpu";
   } else {
@@ -35,10 +36,15 @@ StreamOptions OpenRun::test_stream() const {
   return stream;
 }
 
-Checkpoint open_checkpoint(const RunFiles& files, const std::string& which, nn::GraphModule& module) {
-  return CheckpointFolder(files.checkpoints()).open(which, module, [](const std::string& text) {
-    console().warn(text);
-  });
+void add_ema_flag(CLI::App& verb, bool& no_ema) {
+  verb.add_flag("--no-ema", no_ema,
+                "of a run with a moving average of the weights (ema), use the weights of the last step instead");
+}
+
+Checkpoint open_checkpoint(const RunFiles& files, const std::string& which, nn::GraphModule& module,
+                           KeptWeights weights) {
+  const auto warn = [](const std::string& text) { console().warn(text); };
+  return CheckpointFolder(files.checkpoints()).open(which, module, warn, weights);
 }
 
 Error at_checkpoint(const Error& problem, const OpenRun& run) {
@@ -59,7 +65,8 @@ OpenRun read_files(const RunArguments& arguments) {
 void load(const RunArguments& arguments, OpenRun& run) {
   run.device = parse_device(arguments.device);
   run.module = nn::GraphModule(run.graph);
-  run.checkpoint = open_checkpoint(RunFiles(arguments.run), arguments.checkpoint, run.module);
+  run.checkpoint = open_checkpoint(RunFiles(arguments.run), arguments.checkpoint, run.module,
+                                   arguments.no_ema ? KeptWeights::kTrained : KeptWeights::kAveraged);
   run.module->to(run.device);
   run.module->set_temperature(run.checkpoint.state.temperature);
 }

@@ -22,6 +22,7 @@ struct RunArguments {
   std::string device = "auto";
   int64_t threads = 0;
   int64_t images = 0;
+  bool no_ema = false;
 
   enum class Where { kAnyDevice, kCpu };
   void add(CLI::App& verb, Where where);
@@ -40,7 +41,11 @@ struct OpenRun {
 };
 
 // Reads the weights of the checkpoint that `which` names; where the newest is damaged, a warning says which is used.
-Checkpoint open_checkpoint(const RunFiles& files, const std::string& which, nn::GraphModule& module);
+Checkpoint open_checkpoint(const RunFiles& files, const std::string& which, nn::GraphModule& module,
+                           KeptWeights weights = KeptWeights::kAveraged);
+
+// The flag --no-ema.
+void add_ema_flag(CLI::App& verb, bool& no_ema);
 
 // The same error with the checkpoint that it is about.
 Error at_checkpoint(const Error& problem, const OpenRun& run);

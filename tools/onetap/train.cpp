@@ -12,6 +12,7 @@
 #include "onetap/train/init.h"
 #include "onetap/train/rank_share.h"
 #include "onetap/train/resolve.h"
+#include "onetap/train/teacher.h"
 #include "onetap/train/trainer.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/opened_data.h"
@@ -174,6 +175,7 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
   if (!resuming) {
     apply_shift_table(recipe, graph);
     check_init(recipe, graph);
+    if (!recipe.teacher.empty()) load_teacher(recipe, graph, source, {});
   }
   RankShare(ranks).check_batches(recipe, source.train->size());
   if (options.dry_run) {

@@ -1,29 +1,42 @@
-#include "onetap/freeze/recalibrate.h"
+#include "onetap/batches/recalibrate.h"
+
+#include "onetap/batches/device_batches.h"
 
 namespace onetap {
 namespace {
 
-// The share of the newest batch in the running statistics; as it was when this goes.
+// The share of the newest batch in the running statistics. When this goes, it is as it was, and so is the count of
+// batches: statistics taken twice are the same state.
 class NormMomentum {
  public:
   explicit NormMomentum(const nn::GraphModule& module) {
     for (const auto& child : module->modules()) {
-      if (auto* norm = child->as<torch::nn::BatchNorm2d>()) norms_.emplace_back(norm, norm->options.momentum());
+      if (auto* norm = child->as<torch::nn::BatchNorm2d>()) {
+        norms_.push_back({norm, norm->options.momentum(), norm->num_batches_tracked.clone()});
+      }
     }
   }
   NormMomentum(const NormMomentum&) = delete;
   NormMomentum& operator=(const NormMomentum&) = delete;
   ~NormMomentum() {
-    for (auto& [norm, before] : norms_) norm->options.momentum(before);
+    for (auto& [norm, momentum, batches] : norms_) {
+      norm->options.momentum(momentum);
+      norm->num_batches_tracked.copy_(batches);
+    }
   }
 
   void set(double share) {
-    for (auto& [norm, before] : norms_) norm->options.momentum(share);
+    for (auto& before : norms_) before.norm->options.momentum(share);
   }
 
  private:
   using Momentum = std::decay_t<decltype(std::declval<torch::nn::BatchNormOptions&>().momentum())>;
-  std::vector<std::pair<torch::nn::BatchNorm2dImpl*, Momentum>> norms_;
+  struct Before {
+    torch::nn::BatchNorm2dImpl* norm;
+    Momentum momentum;
+    torch::Tensor batches;
+  };
+  std::vector<Before> norms_;
 };
 
 }  // namespace
@@ -33,7 +46,7 @@ int64_t recalibrate(nn::GraphModule& module, const Dataset& train, const Recalib
   module->train();
   const nn::ModeGuard hard(module, nn::AttentionMode::kHard);
   NormMomentum momentum(module);
-  BatchStream stream(train, options.stream);
+  DeviceBatches stream(train, options.stream, options.device);
   Batch batch;
   int64_t images = 0;
   for (int64_t batches = 0; images < options.images && stream.next(batch); ++batches) {

@@ -13,8 +13,9 @@
 namespace onetap {
 
 struct RecalibrateOptions {
-  StreamOptions stream;  // of training: shuffled and augmented
-  int64_t images = 0;    // at least so many, in whole batches; at most one pass
+  StreamOptions stream;                // of training: shuffled and augmented
+  int64_t images = 0;                  // at least so many, in whole batches; at most one pass
+  torch::Device device = torch::kCPU;  // the module's
   std::function<void(int64_t images)> progress;
 };
 

@@ -1,8 +1,7 @@
 // Statistics taken anew are the hard network's own.
-#include "onetap/freeze/recalibrate.h"
+#include "onetap/batches/recalibrate.h"
 
 #include "onetap/data/source.h"
-#include "onetap/train/resolve.h"
 #include "tests/graph/small_nets.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +16,7 @@ class Recalibrate : public ::testing::Test {
   Recalibrate() {
     torch::manual_seed(1);
     module = nn::GraphModule(testing::small_resnet(sal_method()));
-    stream.view = recipe_view(module->graph(), source);
+    stream.view = {module->graph().input().shape[1], source.normalisation};
     stream.batch_size = 32;
     stream.train = true;
     for (const auto& child : module->modules()) {
@@ -52,7 +51,9 @@ TEST_F(Recalibrate, TakesTheMeanOverWholeBatches) {
   module->set_observer(nullptr);
   // 112 images are three whole batches and a half: the half is left out.
   std::vector<int64_t> told;
-  EXPECT_EQ(recalibrate(module, *source.train, {stream, 1000, [&](int64_t images) { told.push_back(images); }}), 96);
+  EXPECT_EQ(
+      recalibrate(module, *source.train, {stream, 1000, torch::kCPU, [&](int64_t images) { told.push_back(images); }}),
+      96);
   EXPECT_EQ(told, (std::vector<int64_t>{32, 64, 96}));
   EXPECT_TRUE(norms[0]->running_mean.allclose(mean, 1e-4, 1e-5));
   EXPECT_TRUE(norms[0]->running_var.allclose(variance, 1e-4, 1e-5));
@@ -75,7 +76,7 @@ TEST_F(Recalibrate, MakesTheFrozenNetworkAnswerAsItsBatchesDo) {
   EXPECT_GT(difference(wanted), 0.5);
   std::vector<torch::Tensor> before;
   for (const auto& parameter : module->parameters()) before.push_back(parameter.clone());
-  EXPECT_EQ(recalibrate(module, *source.train, {stream, 1, nullptr}), 112);
+  EXPECT_EQ(recalibrate(module, *source.train, {stream, 1, torch::kCPU, nullptr}), 112);
   // Running variances are unbiased, a batch's own are not.
   EXPECT_LT(difference(wanted), 1e-2);
   size_t i = 0;

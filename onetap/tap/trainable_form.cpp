@@ -1,0 +1,20 @@
+#include "onetap/tap/trainable_form.h"
+
+namespace onetap {
+
+Graph trainable_form(const Graph& frozen) {
+  Graph graph(frozen.name());
+  for (Node node : frozen.nodes()) {
+    if (node.op == Op::kTapConv) {
+      node.op = Op::kConv;
+      node.method = Method{};
+    } else if (node.op == Op::kAffine) {
+      node.op = Op::kBatchNorm;
+    }
+    graph.add(std::move(node));
+  }
+  graph.set_output(frozen.output());
+  return graph;
+}
+
+}  // namespace onetap
