@@ -70,7 +70,7 @@ TEST(Session, EqualsTheReferenceOnRandomNetworks) {
   }
 }
 
-TapNet zoo_net(const std::string& name, int64_t width, int64_t taps, int64_t share) {
+TapNet zoo_net(const std::string& name, int64_t width, int64_t taps, BlockShare share) {
   NetSpec spec;
   spec.arch = name;
   spec.width = width;
@@ -90,10 +90,10 @@ TEST(Session, EqualsTheReferenceOnEveryZooNetwork) {
 
 TEST(Session, EqualsTheReferenceForSharesAndTargets) {
   for (const KernelSet* kernels : kernel_sets()) {
-    for (const int64_t share : {1, 2, 3, 4, 8, 13}) {
-      const TapNet net = zoo_net("resnet20", 13, 1, share);
+    for (const char* share : {"1", "2", "3", "4", "8", "13", "4x4", "5x3", "1x13", "all", "allx4"}) {
+      const TapNet net = parse_tap(tap_bytes(zoo_net("resnet20", 13, 1, parse_share(share).value())), "test");
       expect_right(net, make_trial(net, 1, 1), {kernels->name, false, false}, {1, 1},
-                   std::string(kernels->name) + " share " + std::to_string(share));
+                   std::string(kernels->name) + " share " + share);
     }
   }
 }
