@@ -2,6 +2,8 @@
 
 #include "onetap/graph/method_table.h"
 
+#include <algorithm>
+
 namespace onetap {
 
 MethodInfo sal_row() {
@@ -15,11 +17,9 @@ MethodInfo sal_row() {
 
   MethodKey share;
   share.name = "share";
-  share.help = "consecutive outputs that share one set of tap positions";
-  share.usual = int64_t{1};
-  share.low = 1;
-  share.high = 1e9;
-  share.limit = MethodKey::Limit::kOutputs;
+  share.help =
+      "consecutive outputs (4), outputs x inputs (4x4) or all outputs (all, allx4) that share one set of tap positions";
+  share.usual = BlockShare();
 
   MethodKey init;
   init.name = "init";
@@ -29,17 +29,26 @@ MethodInfo sal_row() {
   init.words = {"uniform", "centre"};
   init.is_shown = false;
 
+  MethodKey relax;
+  relax.name = "relax";
+  relax.help =
+      "what the forward pass of training has: the attention (softmax), or its best tap, with gradients as if it were "
+      "the attention (straight-through); auto is straight-through where all outputs share, else softmax";
+  relax.usual = "auto";
+  relax.words = {"auto", "softmax", "straight-through"};
+  relax.is_shown = false;
+
   MethodInfo info;
   info.name = "sal";
   info.help = "Shift Attention Layers";
-  info.keys = {taps, share, init};
+  info.keys = {taps, share, init, relax};
   info.needs_positions = true;
   info.may_have_bias = false;
   info.has_soft_form = true;
   info.frozen = Op::kTapConv;
   info.keep = [](const Method& method, TapLayout& layout) {
     layout.taps = method.number("taps");
-    layout.share_outputs = method.number("share");
+    share_blocks(layout, method.blocks("share"));
   };
   // A logit for every position of every tap.
   info.extra_parameters = [](const Graph& graph, const Node& node) {
@@ -49,7 +58,7 @@ MethodInfo sal_row() {
   return info;
 }
 
-Method sal_method(int64_t taps, int64_t share, TapInit init) {
+Method sal_method(int64_t taps, BlockShare share, TapInit init) {
   return Method("sal")
       .set("taps", taps)
       .set("share", share)
@@ -58,6 +67,20 @@ Method sal_method(int64_t taps, int64_t share, TapInit init) {
 
 TapInit tap_init(const Method& sal) {
   return sal.word("init") == "centre" ? TapInit::kCentre : TapInit::kUniform;
+}
+
+Relax tap_relax(const Method& sal) {
+  const std::string& word = sal.word("relax");
+  const bool is_hard = word == "auto" ? sal.blocks("share").has_all_outputs() : word == "straight-through";
+  return is_hard ? Relax::kStraightThrough : Relax::kSoftmax;
+}
+
+bool trains_hard(const Graph& graph) {
+  const auto& nodes = graph.nodes();
+  return std::all_of(nodes.begin(), nodes.end(), [](const Node& node) {
+    if (!node.method.info().has_soft_form) return true;
+    return node.method.name() == "sal" && tap_relax(node.method) == Relax::kStraightThrough;
+  });
 }
 
 }  // namespace onetap

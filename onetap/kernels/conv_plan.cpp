@@ -97,15 +97,21 @@ void ConvPlan::visit_entries(const ConvWeights& weights, const Block& block, int
   const int64_t in = shape_.in_per_group();
   const int64_t group = block.first_channel / in, first = block.first_channel % in;
   const int64_t output = group * shape_.out_per_group() + chunk_outputs_[static_cast<size_t>(chunk)];
-  for (int64_t c = 0; c < block.channels; ++c) {
+  const auto visit_channel = [&](int64_t c) {
     if (blocking_.dense) {
       for (int64_t position = 0; position < shape_.area(); ++position) visit(Entry{c, position, position});
-      continue;
+      return;
     }
     const uint16_t* codes = weights.positions + layout.first_code(output, first + c);
     for (int64_t slot = 0; slot < layout.taps; ++slot) {
       if (codes[slot] != layout.none()) visit(Entry{c, codes[slot], slot});
     }
+  };
+  // Inputs with the same positions are not visited one after another: a few places in a row at one distance, and then
+  // others, made a ResNet-20 of width 80 with blocks of 4x4 2 % slower than with 4x1 (AMD, 32 KiB of first cache).
+  const int64_t turns = blocking_.dense ? 1 : std::min(layout.share_inputs, block.channels);
+  for (int64_t turn = 0; turn < turns; ++turn) {
+    for (int64_t c = turn; c < block.channels; c += turns) visit_channel(c);
   }
 }
 

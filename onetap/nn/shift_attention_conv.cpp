@@ -45,6 +45,11 @@ void check(const ShiftAttentionConvOptions<D>& options) {
     fail_usage("[shift_attention_conv] expected groups to divide {} inputs and {} outputs, got {}",
                options.in_channels(), options.out_channels(), options.groups());
   }
+  const int64_t inputs = options.in_channels() / options.groups();
+  if (options.share_inputs() < 1 || options.share_inputs() > inputs) {
+    fail_usage("[shift_attention_conv] expected share_inputs in 1..{} (input channels per group), got {}", inputs,
+               options.share_inputs());
+  }
 }
 
 template <size_t D>
@@ -79,11 +84,12 @@ torch::Tensor ShiftAttentionConvBase::finished_mask(AttentionMode mode) const {
 }
 
 torch::Tensor ShiftAttentionConvBase::mask() const {
-  return mode() == AttentionMode::kSoft ? spread(soft_attention(logits(), temperature())) : finished_mask(mode());
+  if (mode() != AttentionMode::kSoft) return finished_mask(mode());
+  return spread(trained_attention(logits(), torch::scalar_tensor(temperature(), torch::kFloat64), relax_));
 }
 
 torch::Tensor ShiftAttentionConvBase::soft_weight(const torch::Tensor& temperature) const {
-  return weight * spread(soft_attention(logits(), temperature));
+  return weight * spread(trained_attention(logits(), temperature, relax_));
 }
 
 torch::Tensor ShiftAttentionConvBase::finished_weight(AttentionMode mode) const {
@@ -132,6 +138,8 @@ ShiftAttentionConvImpl<D>::ShiftAttentionConvImpl(const ShiftAttentionConvOption
   if (!options.padding()) options.padding(same_padding(options));
   layout_.taps = options.taps();
   layout_.share_outputs = options.share();
+  layout_.share_inputs = options.share_inputs();
+  relax_ = options.relax();
   make_parameters(options.out_channels(), options.in_channels() / options.groups(), options.kernel_size(),
                   options.init());
 }
@@ -145,7 +153,7 @@ template <size_t D>
 void ShiftAttentionConvImpl<D>::pretty_print(std::ostream& stream) const {
   stream << "onetap::nn::ShiftAttentionConv" << D << "d(" << options.in_channels() << ", " << options.out_channels()
          << ", kernel_size=" << options.kernel_size() << ", stride=" << options.stride() << ", taps=" << taps()
-         << ", share=" << share() << ")";
+         << ", share=" << share_text({layout_.share_outputs, layout_.share_inputs}) << ")";
 }
 
 std::shared_ptr<TrainedConv> make_shift_attention_conv(const Node& node, int64_t in_channels) {
@@ -153,7 +161,8 @@ std::shared_ptr<TrainedConv> make_shift_attention_conv(const Node& node, int64_t
   ShiftAttentionConvOptions<2> options(in_channels, node.out, both(node.kernel));
   options.stride(both(node.stride)).padding(both(node.padding)).dilation(both(node.dilation)).groups(node.groups);
   const TapLayout layout = tap_layout(node, in_channels);
-  options.taps(layout.taps).share(layout.share_outputs).init(tap_init(node.method));
+  options.taps(layout.taps).share(layout.share_outputs).share_inputs(layout.share_inputs);
+  options.init(tap_init(node.method)).relax(tap_relax(node.method));
   return std::make_shared<ShiftAttentionConv2dImpl>(options);
 }
 

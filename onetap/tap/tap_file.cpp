@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <optional>
@@ -22,7 +23,7 @@ namespace onetap {
 namespace {
 
 constexpr const char* kFormat = "onetap-tap";
-constexpr int64_t kVersion = 2;                          // the newest; files say the oldest that has all of theirs
+constexpr int64_t kVersion = 3;                          // the newest; files say the oldest that has all of theirs
 constexpr int64_t kMaxBinaryWeights = int64_t{1} << 28;  // of a file: 1 GiB in memory
 constexpr const char* kFactPrefix = "about.";            // metadata keys that are facts
 
@@ -46,13 +47,20 @@ LayerTypes stored_types(const TapNet& net, const Node& node, const LayerTensors&
   return {weight == DType::kF32 ? stored_type(node, net.weight_type) : weight, tensors.bias.dtype()};
 }
 
-// Version 2 added shifts, binary weights and tap convolutions of one position.
+// Version 2 added shifts, binary weights and tap convolutions of one position, version 3 sets that inputs share or that
+// may be empty.
 int64_t version_of(const Graph& graph) {
+  int64_t version = 1;
   for (const Node& node : graph.nodes()) {
     const bool is_shift = node.op == Op::kShift || node.op == Op::kActiveShift;
-    if (is_shift || is_binary(node) || (node.op == Op::kTapConv && node.kernel.area() == 1)) return 2;
+    if (is_shift || is_binary(node) || (node.op == Op::kTapConv && node.kernel.area() == 1)) {
+      version = std::max<int64_t>(version, 2);
+    }
+    if (node.op != Op::kTapConv) continue;
+    const TapLayout layout = tap_layout(graph, node);
+    if (layout.share_inputs > 1 || layout.may_be_empty) version = 3;
   }
-  return 1;
+  return version;
 }
 
 enum class Part { kWeight, kSigns, kScale, kBias, kPositions };

@@ -111,5 +111,9 @@ int main(int argc, char** argv) {
     const Graph graph = frozen_form(small_resnet(sal_method(), shortcut)).graph;
     dump(folder, std::string("resnet-") + shortcut, random_tap_net(graph, seed), seed);
   }
+  for (const char* share : {"4x4", "3x2", "all", "allx4"}) {
+    const Graph graph = frozen_form(small_resnet(sal_method(1, parse_share(share).value()))).graph;
+    dump(folder, std::string("share-") + share, random_tap_net(graph, seed), seed);
+  }
   return 0;
 }

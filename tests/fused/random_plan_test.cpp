@@ -33,6 +33,8 @@ Graph random_blocks(uint64_t seed) {
       conv.kernel = {3, 3};
       conv.padding = {1, 1};
       if (random.coin()) conv.method = sal_method();
+      if (one_in(3)) conv.method = sal_method(1, {2, 2});
+      if (one_in(6)) conv.method = sal_method(1, BlockShare::kAllOutputs);
     }
     if (conv.method.is_dense() && conv.kernel.h == 3 && one_in(4)) {
       conv.out = conv.groups = graph.node(conv.inputs[0]).shape[0];

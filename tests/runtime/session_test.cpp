@@ -70,7 +70,7 @@ TEST(Session, EqualsTheReferenceOnRandomNetworks) {
   }
 }
 
-TapNet zoo_net(const std::string& name, int64_t width, int64_t taps, int64_t share) {
+TapNet zoo_net(const std::string& name, int64_t width, int64_t taps, BlockShare share) {
   NetSpec spec;
   spec.arch = name;
   spec.width = width;
@@ -90,10 +90,10 @@ TEST(Session, EqualsTheReferenceOnEveryZooNetwork) {
 
 TEST(Session, EqualsTheReferenceForSharesAndTargets) {
   for (const KernelSet* kernels : kernel_sets()) {
-    for (const int64_t share : {1, 2, 3, 4, 8, 13}) {
-      const TapNet net = zoo_net("resnet20", 13, 1, share);
+    for (const char* share : {"1", "2", "3", "4", "8", "13", "4x4", "5x3", "1x13", "all", "allx4"}) {
+      const TapNet net = parse_tap(tap_bytes(zoo_net("resnet20", 13, 1, parse_share(share).value())), "test");
       expect_right(net, make_trial(net, 1, 1), {kernels->name, false, false}, {1, 1},
-                   std::string(kernels->name) + " share " + std::to_string(share));
+                   std::string(kernels->name) + " share " + share);
     }
   }
 }
@@ -197,8 +197,8 @@ TEST(Model, ALayerWhereDenseWinsRunsDense) {
 TEST(Session, RunsEveryLayoutThatAFileCanSay) {
   const Graph graph = parse_network(
       "onetap-net 1\nnetwork blocks\nx = input 6x9x9\n"
-      "a = tapconv x out=10 kernel=3 pad=1 bias=1 taps=1 share=4 share_inputs=4\n"
-      "b = tapconv a out=7 kernel=3 stride=2 pad=1 taps=2 share=7 share_inputs=3 may_be_empty=1\n"
+      "a = tapconv x out=10 kernel=3 pad=1 bias=1 taps=1 share=4x4\n"
+      "b = tapconv a out=7 kernel=3 stride=2 pad=1 taps=2 share=7x3 may_be_empty=1\n"
       "g = gap b\nf = linear g out=5\n");
   EXPECT_EQ(parse_network(network_text(graph)), graph);
   TapNet net = random_tap_net(graph, 3);

@@ -45,6 +45,35 @@ class MethodsTest(CommandTest):
         self.succeeds("report", *runs, "-o", page)
         self.assertTrue(os.path.getsize(page) > 0)
 
+    def test_shared_blocks(self):
+        # ResNet-8 of width 4: a layer with 4 x 4 slices is one block of 4x4.
+        for share, relax, line in (("4x4", None, 'share = "4x4"'), ("all", None, 'share = "all"'),
+                                   ("4x1", "straight-through", "share = 4"), ("allx4", "softmax", 'share = "allx4"')):
+            run = self.train(share, "--t1", 3, "--share", share, *(["--relax", relax] if relax else []))
+            with open(os.path.join(run, "config.toml")) as file:
+                config = file.read().splitlines()
+            self.assertIn(line, config)
+            self.assertIn(f'relax = "{relax or "auto"}"', config)
+            soft, hard = json.loads(self.succeeds("eval", run, "--json", "--device", "cpu").stdout)
+            if relax == "straight-through" or (share == "all" and relax is None):
+                self.assertEqual((soft["accuracy"], soft["loss"]), (hard["accuracy"], hard["loss"]))
+            else:
+                self.assertNotEqual(soft["loss"], hard["loss"])
+            tap = self.path("model.tap")
+            self.succeeds("freeze", run, "-o", tap)
+            frozen = json.loads(self.succeeds("eval", tap, "--json", "--data", "shapes:train=96,test=40").stdout)[0]
+            self.assertEqual(frozen["accuracy"], hard["accuracy"])
+            if share == "4x4":
+                self.assertEqual(frozen["method"], "frozen taps=1 share=4x4")
+            kept = json.loads(self.succeeds("heatmap", run, "--all", "--json").stdout)["layers"][0]["kept"]
+            self.assertEqual(sum(kept), 16)
+            self.assertEqual(kept, json.loads(self.succeeds("heatmap", tap, "--all", "--json").stdout)["layers"][0]["kept"])
+            if share in ("4x4", "allx4"):
+                self.assertEqual(max(kept), 16)
+            # Resuming takes the run's own words for it, and no others.
+            self.succeeds("train", "--out", run, "--resume", "--share", share)
+            self.refused(2, "a resumed run keeps its recipe", "train", "--out", run, "--resume", "--share", "2")
+
     def test_magnitude_needs_trained_weights(self):
         self.refused(2, "[train] method magnitude starts from a trained network: expected --init RUN|FILE",
                      "train", *QUICK, "--method", "magnitude", "--out", self.path("run"))
