@@ -42,20 +42,21 @@ const MethodInfo& frozen_row() {
     inputs.low = 1;
     inputs.high = 1 << 20;
     inputs.is_shown = false;
-    MethodKey empty;
-    empty.name = "may_be_empty";
-    empty.help = "1: sets may have entries without a position";
-    empty.usual = int64_t{0};
-    empty.high = 1;
-    empty.is_shown = false;
+    MethodKey dropped;
+    dropped.name = "dropped";
+    dropped.help = "weights that are left out: their positions are 'none'";
+    dropped.usual = int64_t{0};
+    dropped.high = static_cast<double>(int64_t{1} << 40);
+    dropped.is_shown = false;
     info.keys.push_back(inputs);
-    info.keys.push_back(empty);
+    info.keys.push_back(dropped);
     info.frozen = info.op = Op::kTapConv;
     info.keep = [](const Method& method, TapLayout& layout) {
       layout.taps = method.number("taps");
       layout.share_outputs = method.number("share");
       layout.share_inputs = method.number("share_inputs");
-      layout.may_be_empty = method.number("may_be_empty") != 0;
+      layout.dropped = method.number("dropped");
+      layout.may_be_empty = layout.dropped > 0;
     };
     return info;
   }();
@@ -146,7 +147,7 @@ Method frozen_taps(const TapLayout& layout) {
       .set("taps", layout.taps)
       .set("share", layout.share_outputs)
       .set("share_inputs", layout.share_inputs)
-      .set("may_be_empty", int64_t{layout.may_be_empty ? 1 : 0});
+      .set("dropped", layout.dropped);
 }
 
 Method frozen_taps(int64_t taps, int64_t share) {

@@ -171,8 +171,8 @@ TEST(TapFile, RefusesFilesThatLie) {
   };
   EXPECT_NO_THROW(parse_tap(Tampered().bytes(), "good.tap"));
   refused("another kind of safetensors", [](Tampered& f) { f.metadata.erase("format"); });
-  refused("expected version 1 to 2, got '3'", [](Tampered& f) { f.metadata["version"] = "3"; });
-  refused("expected version 1 to 2, got '0'", [](Tampered& f) { f.metadata["version"] = "0"; });
+  refused("expected version 1 to 3, got '4'", [](Tampered& f) { f.metadata["version"] = "4"; });
+  refused("expected version 1 to 3, got '0'", [](Tampered& f) { f.metadata["version"] = "0"; });
   refused("'graph' in the metadata", [](Tampered& f) { f.metadata.erase("graph"); });
   refused("node 0", [](Tampered& f) { f.metadata["graph"] = "{}"; });
   refused("three numbers in 'mean'", [](Tampered& f) { f.metadata["mean"] = "[1]"; });
