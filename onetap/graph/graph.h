@@ -2,6 +2,8 @@
 // after inference, the shape of its output for one image.
 #pragma once
 
+#include "onetap/graph/share.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -50,7 +52,7 @@ enum class Op {
 struct MethodInfo;  // a row of the table of methods: method_table.h
 
 // What a key of a method may hold.
-using MethodValue = std::variant<int64_t, double, std::string>;
+using MethodValue = std::variant<int64_t, double, std::string, BlockShare>;
 
 // How a conv node is trained and what it becomes: a row of the table of methods and the values of its keys.
 // Architecture and method are independent. A tapconv has one too: the row of what is frozen, with its taps and share.
@@ -68,7 +70,9 @@ class Method {
   int64_t number(std::string_view key) const;
   double real(std::string_view key) const;
   const std::string& word(std::string_view key) const;
+  const BlockShare& blocks(std::string_view key) const;
   const MethodValue& value(std::string_view key) const;
+  // A whole number for blocks is one of outputs.
   Method& set(std::string_view key, MethodValue value);
 
   bool operator==(const Method& other) const { return info_ == other.info_ && values_ == other.values_; }

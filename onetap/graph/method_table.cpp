@@ -35,26 +35,17 @@ const MethodInfo& frozen_row() {
     for (const MethodKey& key : sal_row().keys) {
       if (key.name == "taps" || key.name == "share") info.keys.push_back(key);
     }
-    MethodKey inputs;
-    inputs.name = "share_inputs";
-    inputs.help = "consecutive inputs that share one set of tap positions";
-    inputs.usual = int64_t{1};
-    inputs.low = 1;
-    inputs.high = 1 << 20;
-    inputs.is_shown = false;
     MethodKey dropped;
     dropped.name = "dropped";
     dropped.help = "weights that are left out: their positions are 'none'";
     dropped.usual = int64_t{0};
     dropped.high = static_cast<double>(int64_t{1} << 40);
     dropped.is_shown = false;
-    info.keys.push_back(inputs);
     info.keys.push_back(dropped);
     info.frozen = info.op = Op::kTapConv;
     info.keep = [](const Method& method, TapLayout& layout) {
       layout.taps = method.number("taps");
-      layout.share_outputs = method.number("share");
-      layout.share_inputs = method.number("share_inputs");
+      share_blocks(layout, method.blocks("share"));
       layout.dropped = method.number("dropped");
       layout.may_be_empty = layout.dropped > 0;
     };
@@ -145,8 +136,7 @@ std::vector<const MethodKey*> method_keys() {
 Method frozen_taps(const TapLayout& layout) {
   return Method(frozen_row())
       .set("taps", layout.taps)
-      .set("share", layout.share_outputs)
-      .set("share_inputs", layout.share_inputs)
+      .set("share", BlockShare(layout.share_outputs, layout.share_inputs))
       .set("dropped", layout.dropped);
 }
 
@@ -164,6 +154,11 @@ MethodValue parse_method_value(const MethodKey& key, std::string_view text) {
     if (!value || !std::isfinite(*value)) fail_usage("expected a number for {}, got '{}'", key.name, text);
     return *value;
   }
+  if (key.is_share()) {
+    const auto share = parse_share(text);
+    if (!share) fail_usage("expected {} for {}, got '{}'", kShareForms, key.name, text);
+    return *share;
+  }
   if (std::find(key.words.begin(), key.words.end(), text) == key.words.end()) {
     fail_usage("expected {}, got '{}'", spelled_choices(key.name, key.words), text);
   }
@@ -171,7 +166,10 @@ MethodValue parse_method_value(const MethodKey& key, std::string_view text) {
 }
 
 std::string method_value_text(const MethodValue& value) {
-  return std::visit([](const auto& held) { return fmt::format("{}", held); }, value);
+  if (const BlockShare* share = std::get_if<BlockShare>(&value)) return share_text(*share);
+  if (const std::string* word = std::get_if<std::string>(&value)) return *word;
+  if (const double* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
+  return fmt::format("{}", std::get<int64_t>(value));
 }
 
 Method::Method() : info_(&rows().front()) {}
@@ -218,8 +216,14 @@ const std::string& Method::word(std::string_view key) const {
   return held<std::string>(*this, key);
 }
 
+const BlockShare& Method::blocks(std::string_view key) const {
+  return held<BlockShare>(*this, key);
+}
+
 Method& Method::set(std::string_view key, MethodValue value) {
   MethodValue& mine = values_[index(key)];
+  const int64_t* number = std::get_if<int64_t>(&value);
+  if (number != nullptr && std::holds_alternative<BlockShare>(mine)) value = BlockShare(*number);
   if (mine.index() != value.index()) fail("[graph] key {} of method {} is of another type", key, info_->name);
   mine = std::move(value);
   return *this;

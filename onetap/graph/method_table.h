@@ -15,10 +15,10 @@
 
 namespace onetap {
 
-// A setting of a method: a whole number, a number or one of several words, as `usual` is.
+// A setting of a method: a whole number, a number, one of several words or blocks of slices, as `usual` is.
 struct MethodKey {
   // What the largest number depends on, node by node.
-  enum class Limit { kNone, kPositions, kOutputs };
+  enum class Limit { kNone, kPositions };
 
   std::string name;  // in network files
   std::string help;
@@ -31,6 +31,7 @@ struct MethodKey {
 
   const std::string& in_recipes() const { return recipe_key.empty() ? name : recipe_key; }
   bool is_word() const { return std::holds_alternative<std::string>(usual); }
+  bool is_share() const { return std::holds_alternative<BlockShare>(usual); }
 };
 
 struct MethodInfo {

@@ -59,8 +59,21 @@ Shape windows(const Node& node, const Shape& in, int64_t channels) {
 }
 
 // What the row of the table asks of a node; `keys` are checked one by one.
-void check_method_key(const Node& node, const MethodKey& key) {
+void check_blocks(const Node& node, const MethodKey& key, int64_t in_channels) {
+  const BlockShare& share = node.method.blocks(key.name);
+  if (!share.has_all_outputs() && (share.outputs < 1 || share.outputs > node.out)) {
+    fail_usage("[graph] {}: expected {} in 1..{} (its output channels), got {}", node.name, key.name, node.out,
+               share_text(share));
+  }
+  if (const int64_t inputs = in_channels / node.groups; share.inputs < 1 || share.inputs > inputs) {
+    fail_usage("[graph] {}: expected {} by 1..{} inputs (its input channels per group), got {}", node.name, key.name,
+               inputs, share_text(share));
+  }
+}
+
+void check_method_key(const Node& node, const MethodKey& key, int64_t in_channels) {
   if (key.is_word()) return;
+  if (key.is_share()) return check_blocks(node, key, in_channels);
   if (const double* real = std::get_if<double>(&node.method.value(key.name))) {
     if (!(*real >= key.low && *real <= key.high)) {
       fail_usage("[graph] {}: expected {} in {}..{}, got {}", node.name, key.name, key.low, key.high, *real);
@@ -76,18 +89,12 @@ void check_method_key(const Node& node, const MethodKey& key) {
                    node.kernel.area(), node.kernel.h, node.kernel.w, value);
       }
       break;
-    case MethodKey::Limit::kOutputs:
-      if (value < low || value > node.out) {
-        fail_usage("[graph] {}: expected {} in {}..{} (its output channels), got {}", node.name, key.name, low,
-                   node.out, value);
-      }
-      break;
     case MethodKey::Limit::kNone:
       check_range(node, key.name.c_str(), value, low, static_cast<int64_t>(key.high));
   }
 }
 
-void check_method(const Node& node) {
+void check_method(const Node& node, int64_t in_channels) {
   const MethodInfo& method = node.method.info();
   const bool fits = method.op == node.op || (node.op == Op::kLinear && method.may_be_linear);
   if (!fits) {
@@ -100,7 +107,7 @@ void check_method(const Node& node) {
   if (method.needs_positions && node.kernel.area() < 2) {
     fail_usage("[graph] {}: one tap of a slice needs a kernel with more than one position, got 1x1", node.name);
   }
-  for (const MethodKey& key : method.keys) check_method_key(node, key);
+  for (const MethodKey& key : method.keys) check_method_key(node, key, in_channels);
   if (!method.may_have_bias && node.bias) {
     fail_usage("[graph] {}: expected no bias with method={}, got bias=1", node.name, method.name);
   }
@@ -115,7 +122,7 @@ Shape conv_shape(const Node& node, const Shape& in) {
     fail_usage("[graph] {}: expected groups to divide {} inputs and {} outputs, got {}", node.name, in[0], node.out,
                node.groups);
   }
-  check_method(node);
+  check_method(node, in[0]);
   if (node.out * (in[0] / node.groups) > kMaxElements / node.kernel.area()) {
     fail_usage("[graph] {}: more than 2^40 weights", node.name);
   }
@@ -198,7 +205,7 @@ Shape linear_shape(const Node& node, const Shape& in) {
     fail_usage("[graph] {}: expected a vector (flatten or pool first), got {}", node.name, shape_text(in));
   }
   check_range(node, "out", node.out, 1, kMaxExtent);
-  check_method(node);
+  check_method(node, in[0]);
   return {node.out};
 }
 

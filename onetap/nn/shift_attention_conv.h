@@ -32,6 +32,7 @@ struct ShiftAttentionConvOptions {
   TORCH_ARG(int64_t, taps) = 1;
   TORCH_ARG(int64_t, share) = 1;
   TORCH_ARG(TapInit, init) = TapInit::kUniform;
+  TORCH_ARG(double, density) = 1;  // share of the sets of positions that are kept: empty_slices.h
 };
 
 // What every dimension has in common. Soft is P = softmax(N / T), hard are ones at the best `taps` positions.
@@ -39,6 +40,8 @@ class ShiftAttentionConvBase : public TrainedConv {
  public:
   // [output blocks, input blocks, S]; with several taps [taps, output blocks, input blocks, S].
   torch::Tensor attention;
+  // [output blocks, input blocks]: which sets stay, where some do not; else undefined.
+  torch::Tensor keep;
 
   const TapLayout& layout() const { return layout_; }
   int64_t taps() const { return layout_.taps; }
@@ -62,8 +65,16 @@ class ShiftAttentionConvBase : public TrainedConv {
   void draw_parameters(TapInit init);
 
   TapLayout layout_;
+  double density_ = 1;
 
  private:
+  // Of every set [output blocks, input blocks, S]: what is trained, and the hard max; empty sets are zeros.
+  torch::Tensor soft_sets(const torch::Tensor& temperature) const;
+  torch::Tensor hard_sets() const;
+  // 1 for sets that stay: [output blocks, input blocks, 1].
+  torch::Tensor kept_mask() const;
+  // hard_positions(), S where sets are empty.
+  torch::Tensor hard_codes() const;
   // What sets have, for every weight.
   torch::Tensor spread(const torch::Tensor& by_set) const;
   torch::Tensor finished_mask(AttentionMode mode) const;

@@ -200,9 +200,15 @@ bool RecipeField::is_text() const {
   return std::holds_alternative<std::string Recipe::*>(member) || !choices.empty();
 }
 
+bool RecipeField::is_quoted(std::string_view value) const {
+  const bool is_share = method_key != nullptr && method_key->is_share();
+  return is_text() || (is_share && !parse_int(value));
+}
+
 const char* RecipeField::value_name() const {
   if (std::holds_alternative<bool Recipe::*>(member)) return "";
   if (is_text()) return "TEXT";
+  if (method_key != nullptr && method_key->is_share()) return "N|NxM|all";
   if (method_key != nullptr) return std::holds_alternative<double>(method_key->usual) ? "X" : "N";
   if (std::holds_alternative<double Recipe::*>(member)) return "X";
   if (std::holds_alternative<std::optional<double> Recipe::*>(member)) return "X";

@@ -64,6 +64,10 @@ void set_method_key(Recipe& recipe, const RecipeField& field, std::string_view t
   std::string value(text);
   if (field.is_text()) {
     check_choice(field, value, where);
+  } else if (field.method_key->is_share()) {
+    const auto share = parse_share(text);
+    if (!share) fail_usage("[recipe] expected {} for {}, got '{}'", kShareForms, where, text);
+    value = share_text(*share);
   } else if (std::holds_alternative<double>(field.method_key->usual)) {
     value = fmt::format("{}", parse_number<double>(field, text, where));
   } else {

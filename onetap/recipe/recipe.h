@@ -102,11 +102,13 @@ struct RecipeField {
   // Set where the table of methods brings the field: Recipe::method_keys holds its value, and `member` says nothing.
   const MethodKey* method_key = nullptr;
 
-  bool is_text() const;      // words and other texts, which TOML quotes
+  bool is_text() const;  // words and other texts, which TOML quotes
+  // Whether TOML and JSON have this value in quotes: every text, and what is no number of a field that takes both.
+  bool is_quoted(std::string_view value) const;
   std::string flag() const;  // "--batch-size"
   // The flag that sets the field to a value: "--t1=0.02", "--no-flip".
   std::string flag_with(const std::string& value) const;
-  const char* value_name() const;  // "N", "X", "TEXT" or "" for a switch
+  const char* value_name() const;  // "N", "X", "N|NxM|all", "TEXT" or "" for a switch
 };
 
 const std::vector<RecipeField>& recipe_fields();

@@ -56,6 +56,7 @@ std::string scalar_text(const toml::node& node, std::string_view where) {
 }
 
 void check_type(const RecipeField& field, const toml::node& node, std::string_view where) {
+  if (field.method_key != nullptr && field.method_key->is_share()) return;  // a number or a text: its reader knows
   const bool wants_text = field.is_text();
   if (wants_text != node.is_string()) {
     fail_usage("[recipe] expected {} for {}, got {}", wants_text ? "a \"text\" in quotes" : "a value without quotes",
@@ -120,7 +121,7 @@ std::string recipe_text(const Recipe& recipe) {
       group = field.group;
       text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", group);
     }
-    text += fmt::format("{} = {}\n", field.key, field.is_text() ? toml_string(value) : value);
+    text += fmt::format("{} = {}\n", field.key, field.is_quoted(value) ? toml_string(value) : value);
   }
   return text;
 }

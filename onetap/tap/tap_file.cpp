@@ -52,14 +52,18 @@ int64_t dropped_of(const Graph& graph, const Node& node) {
   return node.op == Op::kTapConv ? tap_layout(graph, node).dropped : 0;
 }
 
-// Version 2 added shifts, binary weights and tap convolutions of one position; version 3 dropped weights.
+// Version 2 added shifts, binary weights and tap convolutions of one position, version 3 sets that inputs share and
+// weights that are left out.
 int64_t version_of(const Graph& graph) {
   int64_t version = 1;
   for (const Node& node : graph.nodes()) {
     const bool is_shift = node.op == Op::kShift || node.op == Op::kActiveShift;
-    const bool is_point = node.op == Op::kTapConv && node.kernel.area() == 1;
-    if (is_shift || is_binary(node) || is_point) version = std::max<int64_t>(version, 2);
-    if (dropped_of(graph, node) > 0) version = std::max<int64_t>(version, 3);
+    if (is_shift || is_binary(node) || (node.op == Op::kTapConv && node.kernel.area() == 1)) {
+      version = std::max<int64_t>(version, 2);
+    }
+    if (node.op != Op::kTapConv) continue;
+    const TapLayout layout = tap_layout(graph, node);
+    if (layout.share_inputs > 1 || layout.dropped > 0) version = 3;
   }
   return version;
 }

@@ -11,7 +11,7 @@
 namespace onetap {
 namespace {
 
-NetworkCount count(const std::string& arch, int64_t width, int64_t classes, int64_t taps, int64_t share = 1,
+NetworkCount count(const std::string& arch, int64_t width, int64_t classes, int64_t taps, BlockShare share = {},
                    char shortcut = 'B', CountRules rules = CountRules::kPaper) {
   NetSpec spec;
   spec.arch = arch;
@@ -83,8 +83,24 @@ TEST(Memory, PeakIsTheLargestMomentOfTheSchedule) {
 TEST(Count, SharingStoresPositionsOncePerGroup) {
   // 116w^2 weights; positions of ceil(D/4) groups a layer: a quarter where 4 divides D.
   EXPECT_EQ(count("resnet20", 80, 10, 1, 4).params, 116 * 6400 * (1 + 0.125 / 4) + 10 * 6400 + 165 * 80 + 10);
+  // Blocks of 4 x 4: a sixteenth of them, where 4 divides both.
+  EXPECT_EQ(count("resnet20", 80, 10, 1, {4, 4}).params, 116 * 6400 * (1 + 0.125 / 16) + 10 * 6400 + 165 * 80 + 10);
+  // All outputs: 4 bits, an eighth of a word, for every input of a layer. Inputs of the 3x3 layers: 6w + w + 5 * 2w +
+  // 2w + 5 * 4w = 39w.
+  EXPECT_EQ(count("resnet20", 80, 10, 1, BlockShare::kAllOutputs).params,
+            116 * 6400 + 39 * 80 * 0.125 + 10 * 6400 + 165 * 80 + 10);
   // MACs do not depend on sharing.
-  EXPECT_EQ(count("resnet20", 83, 10, 1, 4).macs, count("resnet20", 83, 10, 1).macs);
+  for (const BlockShare& share : {BlockShare(4), {4, 4}, {BlockShare::kAllOutputs, 4}}) {
+    EXPECT_EQ(count("resnet20", 83, 10, 1, share).macs, count("resnet20", 83, 10, 1).macs);
+  }
+}
+
+// 6 inputs, 10 outputs, blocks of 4 x 4: 3 x 2 sets of 9 logits.
+TEST(Count, LogitsAreOnePerPositionOfASet) {
+  const Graph graph = parse_network(
+      "onetap-net 1\nx = input 6x8x8\na = conv x out=10 kernel=3 pad=1 method=sal taps=2 share=4x4\ng = gap a\n");
+  EXPECT_EQ(count_network(graph, CountRules::kPlain).params, 10 * 6 * 9 + 2 * 3 * 2 * 9);
+  EXPECT_EQ(count_network(graph, CountRules::kPaper).params, 10 * 6 * 2 + 2 * 3 * 2 * 4 / 32.0);
 }
 
 TEST(Count, PlainRulesCountWhatIsTrained) {

@@ -80,7 +80,10 @@ inline Graph random_graph(uint64_t seed) {
           node.out *= 2;
         }
         if (random.coin() && node.kernel.area() > 1) {
-          const int64_t taps = pick(1, node.kernel.area()), share = pick(1, node.out);
+          const int64_t taps = pick(1, node.kernel.area());
+          BlockShare share(pick(1, node.out));
+          if (random.below(3) == 0) share.inputs = pick(1, shape[0] / node.groups);
+          if (random.below(6) == 0) share.outputs = BlockShare::kAllOutputs;
           node.method = sal_method(taps, share, random.coin() ? TapInit::kCentre : TapInit::kUniform);
         } else {
           node.bias = random.coin();

@@ -191,7 +191,7 @@ TEST(Recipe, NetworkFromZooAndFromFile) {
   recipe.width = 8;
   recipe.method_keys["share"] = "4";
   const Graph zoo = recipe_network(recipe, 10, 32);
-  EXPECT_EQ(zoo.node("layer1.0.conv1").method.number("share"), 4);
+  EXPECT_TRUE(zoo.node("layer1.0.conv1").method.blocks("share") == 4);
 
   const testing::TempDir dir;
   const std::string plain =
@@ -213,6 +213,38 @@ TEST(Recipe, NetworkFromZooAndFromFile) {
   own.method = "conv";
   EXPECT_TRUE(recipe_network(own, 10, 0).node("b").method.is_dense());
   expect_error(ErrorKind::kUsage, "expected 7 values from output 'fc'", [&] { recipe_network(own, 7, 0); });
+}
+
+TEST(Recipe, SharesAreNumbersOrTexts) {
+  const auto read = [](const std::string& text) {
+    Recipe recipe;
+    apply_recipe_text(recipe, text, "test");
+    check_recipe(recipe);
+    return recipe;
+  };
+  const auto line = [](const Recipe& recipe) {
+    const std::string text = recipe_text(recipe);
+    const size_t at = text.find("\nshare = ") + 1;
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  EXPECT_EQ(line(Recipe()), "share = 1");
+  EXPECT_EQ(line(read("share = 4")), "share = 4");
+  EXPECT_EQ(line(read("share = \"4x1\"")), "share = 4");
+  for (const char* text : {"share = \"4x4\"", "share = \"all\"", "share = \"allx4\""}) {
+    const Recipe recipe = read(text);
+    EXPECT_EQ(line(recipe), text);
+    EXPECT_TRUE(read(recipe_text(recipe)) == recipe);
+  }
+  EXPECT_TRUE(recipe_method(read("share = \"4x4\"")).blocks("share") == BlockShare(4, 4));
+  for (const char* bad : {"share = 0", "share = -4", "share = 4.5", "share = true", "share = \"4x\"", "share = \"0x4\"",
+                          "share = \"4x4x4\"", "share = \"allx0\"", "share = \"\""}) {
+    expect_error(ErrorKind::kUsage,
+                 "expected outputs (4), outputs x inputs (4x4), all or allx4 for share (test:1), got",
+                 [&] { read(bad); });
+  }
+  EXPECT_EQ(recipe_field_text(Recipe(), *find_recipe_field("relax")), "auto");
+  expect_error(ErrorKind::kUsage, "expected relax (test:1) to be auto, softmax, straight-through, got 'hard'",
+               [&] { read("relax = \"hard\""); });
 }
 
 TEST(Recipe, EveryShippedRecipeIsValid) {

@@ -197,8 +197,8 @@ TEST(Model, ALayerWhereDenseWinsRunsDense) {
 TEST(Session, RunsEveryLayoutThatAFileCanSay) {
   const Graph graph = parse_network(
       "onetap-net 1\nnetwork blocks\nx = input 6x9x9\n"
-      "a = tapconv x out=10 kernel=3 pad=1 bias=1 taps=1 share=4 share_inputs=4\n"
-      "b = tapconv a out=7 kernel=3 stride=2 pad=1 taps=2 share=7 share_inputs=3 dropped=1\n"
+      "a = tapconv x out=10 kernel=3 pad=1 bias=1 taps=1 share=4x4\n"
+      "b = tapconv a out=7 kernel=3 stride=2 pad=1 taps=2 share=7x3 dropped=1\n"
       "g = gap b\nf = linear g out=5\n");
   EXPECT_EQ(parse_network(network_text(graph)), graph);
   TapNet net = random_tap_net(graph, 3);

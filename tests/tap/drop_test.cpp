@@ -228,7 +228,7 @@ TEST(Drop, AFewBytesDoNotBecomeGigabytes) {
   const std::string graph = R"({"name": "n", "nodes": [
       {"name": "x", "op": "input", "shape": [65536, 1, 1]},
       {"name": "c", "op": "tapconv", "inputs": ["x"], "out": 65536, "kernel": [3, 3], "pad": [1, 1], "taps": 1,
-       "share": 65536, "share_inputs": 65536, "dropped": 4294967296}], "output": "c"})";
+       "share": "65536x65536", "dropped": 4294967296}], "output": "c"})";
   const std::string code("\x09", 1);
   const std::vector<TensorView> tensors = {{"c.weight", DType::kF32, {0}, code.data()},
                                            {"c.positions", DType::kU8, {1}, code.data()}};

@@ -119,8 +119,8 @@ TEST(Fold, BinaryMethodsStayBinary) {
 }
 
 TEST(Fold, AFrozenConvolutionKeepsItsWholeLayout) {
-  const Graph graph = parse_network(
-      "onetap-net 1\nx = input 6x8x8\na = tapconv x out=8 kernel=3 pad=1 share=4 share_inputs=3 dropped=12\n");
+  const Graph graph =
+      parse_network("onetap-net 1\nx = input 6x8x8\na = tapconv x out=8 kernel=3 pad=1 share=4x3 dropped=12\n");
   const TapLayout layout = tap_layout(graph, graph.node("a"));
   EXPECT_EQ(layout.sets(), 2 * 2);
   EXPECT_TRUE(layout.may_be_empty);

@@ -86,18 +86,34 @@ TEST(TapFile, LengthIsKnownBeforehandAndIsWhatCountSays) {
   }
 }
 
-TEST(TapFile, AnySafetensorsReaderOpensIt) {
-  const SafetensorsFile file = SafetensorsFile::parse(tap_bytes(random_net(1)), "test");
-  EXPECT_EQ(file.metadata().at("format"), "onetap-tap");
-  EXPECT_EQ(file.metadata().at("version"), "1");
-  EXPECT_TRUE(nlohmann::json::accept(file.metadata().at("graph")));
-}
-
 TapNet small_net() {
   return random_tap_net(
       parse_network("onetap-net 1\nx = input 2x4x4\nc = tapconv x out=3 kernel=3 pad=1 taps=2 share=2 bias=1\n"
                     "g = gap c\nf = linear g out=2\n"),
       5);
+}
+
+TEST(TapFile, AnySafetensorsReaderOpensIt) {
+  const SafetensorsFile file = SafetensorsFile::parse(tap_bytes(small_net()), "test");
+  EXPECT_EQ(file.metadata().at("format"), "onetap-tap");
+  EXPECT_EQ(file.metadata().at("version"), "1");
+  EXPECT_TRUE(nlohmann::json::accept(file.metadata().at("graph")));
+}
+
+// A file has the lowest version that has all of its parts.
+TEST(TapFile, VersionsFollowTheLayout) {
+  const auto version = [](const std::string& keys) {
+    const TapNet net = random_tap_net(
+        parse_network("onetap-net 1\nx = input 4x4x4\nc = tapconv x out=6 kernel=3 pad=1 " + keys + "\ng = gap c\n"),
+        5);
+    const std::string bytes = tap_bytes(net);
+    EXPECT_TRUE(parse_tap(bytes, "test").layers == net.layers) << keys;
+    return SafetensorsFile::parse(bytes, "test").metadata().at("version");
+  };
+  EXPECT_EQ(version("taps=1 share=1"), "1");
+  EXPECT_EQ(version("taps=2 share=6"), "1");
+  EXPECT_EQ(version("taps=1 share=4x4"), "3");
+  EXPECT_EQ(version("taps=1 share=1 dropped=6"), "3");
 }
 
 TEST(TapFile, WritesWholeFiles) {

@@ -141,6 +141,13 @@ class Runs(Sweep):
                      f'init = "{os.path.abspath("w.safetensors")}"'):
             self.assertIn(line, self.text("recipe.toml"))
 
+    def test_shares_are_numbers_or_texts(self):
+        answer = json.loads(self.swept("--grid", "share=4,4x4,all", "--json").stdout)
+        self.assertEqual([run["values"]["share"] for run in answer["runs"]], [4, "4x4", "all"])
+        self.assertEqual([row["share"] for row in self.rows()], ["4", "4x4", "all"])
+        self.assertIn("--share=4x4", self.notes("arguments")[1][1])
+        self.assertEqual(self.sweep("--grid", "share=4x", "--dry-run").returncode, 2)
+
     def test_names_are_safe_and_distinct(self):
         long = ",".join(f"layer{i}.*" for i in range(60))
         self.swept("--grid", f"layers=layer2.*,!a/b;layer3.*;{long};{long}x")

@@ -104,11 +104,32 @@ class Nets(CommandTest):
         path = self.write("my.net", text)
         self.assertEqual(self.succeeds("nets", path, "--text").stdout, text)
 
+    def test_shared_blocks(self):
+        for share, written in (("4x1", "4"), ("4x4", "4x4"), ("all", "all"), ("allx4", "allx4")):
+            for method in ("sal", "random-taps", "magnitude"):
+                network = ["nets", "resnet20", "--width", 8, "--method", method, "--share", share]
+                text = self.succeeds(*network, "--text").stdout
+                self.assertIn(f"method={method} taps=1 share={written}\n", text)
+                self.assertEqual(self.succeeds("nets", self.write("my.net", text), "--text").stdout, text)
+        text = self.succeeds("nets", "resnet20", "--share", "4x4", "--relax", "straight-through", "--text").stdout
+        self.assertIn(" share=4x4 relax=straight-through\n", text)
+        # 16 inputs and outputs of layer1.0.conv1: 256 weights and 4 x 4 positions of 4 bits.
+        for share, positions in (("1", 256), ("4", 64), ("4x4", 16), ("all", 16), ("allx4", 4)):
+            counts = json.loads(self.succeeds("count", "resnet20", "--width", 16, "--share", share, "--json").stdout)
+            layer, = [layer for layer in counts["layers"] if layer["name"] == "layer1.0.conv1"]
+            self.assertEqual(layer["params"], 256 + positions * 4 / 32)
+
     def test_refuses_impossible_networks(self):
         self.refused(2, "expected --width in 1..65536, got 0", "nets", "resnet20", "--width", 0)
         self.refused(2, "did you mean 'resnet20'", "nets", "resnett20")
         self.refused(2, "expected taps in 1..9", "nets", "resnet20", "--taps", 10)
         self.refused(2, "expected share in 1..16", "nets", "resnet20", "--share", 17)
+        self.refused(2, "expected share by 1..16 inputs", "nets", "resnet20", "--share", "4x17")
+        for share in ("4x", "0x4", "4x4x4", "allx0", "x4", "0", "", "most"):
+            self.refused(2, f"expected outputs (4), outputs x inputs (4x4), all or allx4 for --share, got '{share}'",
+                         "nets", "resnet20", f"--share={share}")
+        self.refused(2, "expected --relax to be auto, softmax, straight-through, got 'ste'", "nets", "resnet20",
+                     "--relax", "ste")
         self.refused(2, "resnet20 has no expansion to set (shiftresnetN,", "nets", "resnet20", "--expansion", 2)
         self.refused(2, "shiftnet-a has no kernel to set", "nets", "shiftnet-a", "--kernel", 3)
         self.refused(2, "expected --expansion in 1..64, got 0", "nets", "shiftresnet20", "--expansion", 0)

@@ -88,12 +88,13 @@ int run_bench_train(const TrainBench& bench) {
   }
   const std::string on = device.is_cuda() ? "cuda" : "cpu";
   const bool graphs = device.is_cuda() && recipe.cuda_graph;
-  const int64_t share = parse_int(recipe_field_text(recipe, *find_recipe_field("share"))).value_or(1);
+  const std::string share = recipe_field_text(recipe, *find_recipe_field("share"));
+  const auto share_number = parse_int(share);
   if (bench.json) {
     const Json object = {{"network", graph.name()},
                          {"method", recipe.method},
                          {"width", recipe.width.value_or(0)},
-                         {"share", share},
+                         {"share", share_number ? Json(*share_number) : Json(share)},
                          {"device", on},
                          {"engine", choice_word(recipe.engine)},
                          {"cuda_graph", graphs},

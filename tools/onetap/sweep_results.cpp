@@ -86,7 +86,7 @@ Json number(std::optional<double> value) {
 
 // Numbers and switches as such, texts in quotes.
 Json value_json(const RecipeField& field, const std::string& value) {
-  if (field.is_text()) return value;
+  if (field.is_quoted(value)) return value;
   return parse_json(value);
 }
 
