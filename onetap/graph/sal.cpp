@@ -58,6 +58,7 @@ MethodInfo sal_row() {
   info.keep = [](const Method& method, TapLayout& layout) {
     layout.taps = method.number("taps");
     share_blocks(layout, method.blocks("share"));
+    if (method.info().find_key("density") == nullptr) return;  // others keep taps the same way, in all of their sets
     // Which sets are empty, and so how many weights where blocks are of several sizes, is known once it is trained.
     const int64_t sets = layout.sets(), empty = sets - kept_sets(layout, method.real("density"));
     layout.dropped = static_cast<int64_t>(static_cast<double>(layout.weights()) * static_cast<double>(empty) /

@@ -31,7 +31,7 @@ std::vector<double> normalised(const std::vector<Number>& values) {
 std::vector<PositionShares> kept_shares(const AttentionLine& line) {
   std::vector<PositionShares> list;
   for (const LayerAttention& layer : line.layers) {
-    list.push_back({layer.name, layer.kernel_h, layer.kernel_w, normalised(layer.kept), layer.kept});
+    list.push_back({layer.name, layer.kernel_h, layer.kernel_w, normalised(layer.kept), layer.kept, layer.none});
   }
   return list;
 }

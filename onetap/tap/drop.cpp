@@ -16,42 +16,32 @@ struct Entry {
   double score = 0;
 };
 
-// Euclidean norm of each output's weights.
-std::vector<double> output_norms(const TapLayout& layout, const float* weight) {
-  std::vector<double> norms;
-  const int64_t of_output = layout.inputs * layout.taps;
-  for (int64_t d = 0; d < layout.outputs; ++d) {
-    double sum = 0;
-    for (int64_t i = 0; i < of_output; ++i) {
-      const double value = weight[d * of_output + i];
-      sum += value * value;
-    }
-    norms.push_back(std::sqrt(sum));
-  }
-  return norms;
+bool by_score(const Entry& a, const Entry& b) {
+  return a.score < b.score;
 }
 
-// The entries of a layer that are not empty.
+// The entries of a layer that are not empty, the smallest first.
 std::vector<Entry> scored_entries(const TapLayout& layout, const std::vector<uint16_t>& codes, const float* weight,
                                   size_t layer) {
-  const std::vector<double> norms = output_norms(layout, weight);
   std::vector<double> squares(codes.size(), 0.0);
-  for (int64_t d = 0; d < layout.outputs; ++d) {
-    const double norm = norms[static_cast<size_t>(d)];
-    for (int64_t c = 0; c < layout.inputs && norm > 0; ++c) {
-      const int64_t first = layout.first_code(d, c);
-      for (int64_t t = 0; t < layout.taps; ++t) {
-        const double part = weight[(d * layout.inputs + c) * layout.taps + t] / norm;
-        squares[static_cast<size_t>(first + t)] += part * part;
-      }
+  for (int64_t slice = 0; slice < layout.slices(); ++slice) {
+    const int64_t first = layout.first_code(slice / layout.inputs, slice % layout.inputs);
+    for (int64_t t = 0; t < layout.taps; ++t) {
+      const double value = weight[slice * layout.taps + t];
+      squares[static_cast<size_t>(first + t)] += value * value;
     }
   }
-  std::vector<Entry> entries;
+  std::vector<Entry> entries;  // their scores are mean squares at first
   for (int64_t i = 0; i < layout.codes(); ++i) {
     if (codes[static_cast<size_t>(i)] == layout.none()) continue;
     const int64_t weights = layout.slices_of(i / layout.taps);
-    const double score = std::sqrt(squares[static_cast<size_t>(i)] / static_cast<double>(weights));
-    entries.push_back({layer, i, weights, score});
+    entries.push_back({layer, i, weights, squares[static_cast<size_t>(i)] / static_cast<double>(weights)});
+  }
+  std::stable_sort(entries.begin(), entries.end(), by_score);
+  double left = 0;
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    left += entry->score * static_cast<double>(entry->weights);
+    if (entry->score > 0) entry->score = std::sqrt(entry->score / left);
   }
   return entries;
 }
@@ -63,7 +53,8 @@ size_t count_to_drop(const std::vector<Entry>& entries, const DropResult& result
   // A share like 0.6 of 10 weights is 6 of them, whatever rounding says.
   const double least = options.density.value_or(0) * static_cast<double>(result.weights) * (1 - 1e-12);
   for (const Entry& entry : entries) {
-    const bool goes = options.density ? static_cast<double>(left - entry.weights) >= least : entry.score < options.below;
+    const bool goes =
+        options.density ? static_cast<double>(left - entry.weights) >= least : entry.score < options.below;
     if (!goes && entry.score > 0) break;
     left -= entry.weights;
     ++count;
@@ -111,14 +102,13 @@ DropResult drop_weights(TapNet& net, const DropOptions& options) {
     if (node.op != Op::kTapConv) continue;
     const TapLayout layout = tap_layout(net.graph, node);
     const LayerTensors& tensors = net.tensors(node);
-    const auto more =
-        scored_entries(layout, tensors.positions, floats_of(node, tensors.weight), result.layers.size());
+    const auto more = scored_entries(layout, tensors.positions, floats_of(node, tensors.weight), result.layers.size());
     entries.insert(entries.end(), more.begin(), more.end());
     result.layers.push_back({node.name, layout.weights(), layout.dropped});
     result.weights += layout.weights();
     result.dropped += layout.dropped;
   }
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.score < b.score; });
+  std::stable_sort(entries.begin(), entries.end(), by_score);
   const size_t count = count_to_drop(entries, result, options);
   std::vector<std::vector<int64_t>> dropped(result.layers.size());
   for (size_t i = 0; i < entries.size(); ++i) {

@@ -2,9 +2,10 @@
 // kernels skip them.
 //
 // The unit is an entry of a set (base/tap_layout.h): a position and its weights in all slices of the set's block. Its
-// score is the root mean square, over those weights, of |w[d, c, t]| / norm(d), where norm(d) is the Euclidean norm of
-// output d's folded weights in the layer: the part that the entry has in its outputs if all inputs are of one size.
-// Scores do not depend on batch norm's scales, so entries of all layers can be compared.
+// score is the root mean square of its folded weights over the Euclidean norm of all weights of the layer whose entries
+// are not smaller: the weight's part in what is left once everything smaller is gone. Scores of all layers can be
+// compared (Lee et al., Layer-adaptive Sparsity for the Magnitude-based Pruning, ICLR 2021, have their squares), those
+// of a layer are in the order of magnitude, and dropping the lowest does not change the others.
 #pragma once
 
 #include "onetap/tap/tap_net.h"
@@ -37,8 +38,8 @@ struct DropResult {
   double share() const { return weights > 0 ? static_cast<double>(dropped) / static_cast<double>(weights) : 0; }
 };
 
-// Drops from all tap convolutions of the network. With a density, entries go in the order of their scores until the next
-// would leave less than that share. Outputs and inputs that have nothing left stay where they are: the former are
+// Drops from all tap convolutions of the network. With a density, entries go in the order of their scores until the
+// next would leave less than that share. Outputs and inputs that have nothing left stay where they are: the former are
 // their bias. kUsage for a density that is not in (0, 1] or a negative `below`; kData for weights that are no floats.
 DropResult drop_weights(TapNet& net, const DropOptions& options);
 

@@ -150,8 +150,7 @@ void update_dropped(TapNet& net, const std::string& name) {
   const Node& node = net.graph.node(name);
   const TapLayout layout = tap_layout(net.graph, node);
   LayerTensors& tensors = net.layers.at(name);
-  tensors.weight =
-      refill_weights(layout, tensors.positions, kept_weights(layout, tensors.positions, tensors.weight));
+  tensors.weight = refill_weights(layout, tensors.positions, kept_weights(layout, tensors.positions, tensors.weight));
   Method method = node.method;
   net.graph.set_method(name, method.set("dropped", dropped_weights(layout, tensors.positions)));
 }

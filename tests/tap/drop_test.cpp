@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 namespace onetap {
@@ -21,10 +22,10 @@ using Codes = std::vector<uint16_t>;
 
 // One tap convolution of 2 inputs and 3 outputs on 4x4 pixels; `keys` say how it shares.
 TapNet net_of(const std::string& keys, const std::vector<float>& weight, const Codes& codes) {
-  TapNet net = random_tap_net(
-      parse_network("onetap-net 1\nx = input 2x4x4\nc = tapconv x out=3 kernel=3 pad=1 bias=1 " + keys +
-                    "\ng = gap c\nf = linear g out=2\n"),
-      5);
+  TapNet net =
+      random_tap_net(parse_network("onetap-net 1\nx = input 2x4x4\nc = tapconv x out=3 kernel=3 pad=1 bias=1 " + keys +
+                                   "\ng = gap c\nf = linear g out=2\n"),
+                     5);
   LayerTensors& tensors = net.layers.at("c");
   tensors.weight = Tensor::of<float>(weight, {3, 2, static_cast<int64_t>(weight.size()) / 6});
   tensors.positions = codes;
@@ -55,31 +56,38 @@ TEST(Drop, ByDefaultOnlyWhatIsExactlyZero) {
   EXPECT_TRUE(net.graph == before);
 }
 
-// Norms of the outputs: 5, 50 and 13; scores .6 .8, .6 .8, 5/13 12/13.
-TEST(Drop, ScoresAreRelativeToTheirOutput) {
-  const std::vector<float> weight = {3, 4, 30, 40, 5, 12};
+// Squares 9, 16, 144, 576, 900 and 1600, the smallest first: those that are left after each are 3245, 3236, 3220, 3076,
+// 2500 and 1600. Scores: .0527, .0703, .2115, .4327, .6 and 1.
+TEST(Drop, ScoresAreRelativeToWhatIsNotSmallerInTheLayer) {
+  const std::vector<float> weight = {3, -4, 30, 40, 24, 12};
   const Codes codes = {0, 1, 2, 3, 4, 5};
   TapNet net = net_of("share=1", weight, codes);
-  drop_weights(net, {0.38, {}});
+  drop_weights(net, {0.05, {}});
   EXPECT_EQ(net.layers.at("c").positions, codes);
-  drop_weights(net, {0.39, {}});
-  EXPECT_EQ(net.layers.at("c").positions, (Codes{0, 1, 2, 3, 9, 5}));
-  net = net_of("share=1", weight, codes);
-  drop_weights(net, {0.61, {}});
-  EXPECT_EQ(net.layers.at("c").positions, (Codes{9, 1, 9, 3, 9, 5}));
-  EXPECT_EQ(tap_layout(net.graph, net.graph.node("c")).dropped, 3);
+  drop_weights(net, {0.071, {}});
+  EXPECT_EQ(net.layers.at("c").positions, (Codes{9, 9, 2, 3, 4, 5}));
+  drop_weights(net, {0.211, {}});  // scores are what they were
+  EXPECT_EQ(net.layers.at("c").positions, (Codes{9, 9, 2, 3, 4, 5}));
+  drop_weights(net, {0.433, {}});
+  EXPECT_EQ(net.layers.at("c").positions, (Codes{9, 9, 2, 3, 9, 9}));
+  drop_weights(net, {0.601, {}});
+  EXPECT_EQ(net.layers.at("c").positions, (Codes{9, 9, 9, 3, 9, 9}));
+  EXPECT_EQ(tap_layout(net.graph, net.graph.node("c")).dropped, 5);
+  drop_weights(net, {1, {}});  // the largest of a layer stays
+  EXPECT_EQ(tap_layout(net.graph, net.graph.node("c")).dropped, 5);
 }
 
-// Blocks of 2 outputs x 1 input: a block goes as a whole, by the root mean square of its parts. Outputs 0 and 1 have
-// norms 5; the blocks' parts are (.6, .8) and (.8, .6): sqrt(.5) both; output 2 alone has .28 and .96.
+// Blocks of 2 outputs x 1 input, then output 2 alone: mean squares 12.5 and 12.5 of two weights each, 49 and 576. What
+// is left: 675, 650, 625, 576; scores .1361, .1387, .28 and 1.
 TEST(Drop, SharedPositionsGoTogether) {
   TapNet net = net_of("share=2", {3, 4, 4, 3, 7, 24}, {0, 1, 2, 3});
-  drop_weights(net, {0.5, {}});
-  EXPECT_EQ(net.layers.at("c").positions, (Codes{0, 1, 9, 3}));
-  EXPECT_EQ(weight_of(net), (std::vector<float>{3, 4, 4, 3, 0, 24}));
-  const DropResult result = drop_weights(net, {0.71, {}});
-  EXPECT_EQ(net.layers.at("c").positions, (Codes{9, 9, 9, 3}));
-  EXPECT_EQ(result.dropped, 5);
+  drop_weights(net, {0.137, {}});
+  EXPECT_EQ(std::count(net.layers.at("c").positions.begin(), net.layers.at("c").positions.end(), 9), 1);
+  EXPECT_EQ(tap_layout(net.graph, net.graph.node("c")).dropped, 2);
+  drop_weights(net, {0.27, {}});
+  EXPECT_EQ(net.layers.at("c").positions, (Codes{9, 9, 2, 3}));
+  EXPECT_EQ(weight_of(net), (std::vector<float>{0, 0, 0, 0, 7, 24}));
+  EXPECT_EQ(drop_weights(net, {0.29, {}}).dropped, 5);
   // One weight of a block that is not zero keeps all of it.
   net = net_of("share=2", {0, 4, 1, 3, 7, 24}, {0, 1, 2, 3});
   EXPECT_EQ(drop_weights(net, {}).dropped, 0);
@@ -204,7 +212,8 @@ TEST(Drop, NetsAndFilesThatLieAreRefused) {
   expect_error(ErrorKind::kData, "weights of 0 where positions are empty (c)", [&] { check_tap_net(net); });
 
   const SafetensorsFile file = SafetensorsFile::parse(tap_bytes(good), "good");
-  const auto refused = [&](const char* part, const std::function<void(nlohmann::json&, std::vector<TensorView>&)>& lie) {
+  const auto refused = [&](const char* part,
+                           const std::function<void(nlohmann::json&, std::vector<TensorView>&)>& lie) {
     Metadata metadata = file.metadata();
     std::vector<TensorView> tensors = file.tensors();
     auto graph = nlohmann::json::parse(metadata["graph"]);

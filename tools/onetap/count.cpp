@@ -144,8 +144,7 @@ void print_count_table(const CountArguments& options, const Counted& counted, co
     const LayerCount& layer = count.layers[i];
     if (layer.params + layer.macs + layer.activations == 0) continue;  // relu, add: free under both rules
     table.add({node.name, op_info(node.op).name, shape_text(node.shape), method_text(node), cell(layer.params),
-               cell(layer.macs), cell(layer.activations),
-               empty && node.is_pruned() ? percent_text(layer.empty) : ""});
+               cell(layer.macs), cell(layer.activations), empty && node.is_pruned() ? percent_text(layer.empty) : ""});
   }
   table.rule();
   table.add({counted.graph.name(), "", "", "", with_thousands(count.params), with_thousands(count.macs),

@@ -153,7 +153,7 @@ FreezeReport freeze_run(const FreezeArguments& options) {
     check.frozen("folded", net);
   } else {
     check.frozen("folded", whole);
-    if (report.drop.dropped > 0) check.frozen("dropped", net);
+    if (!(net.graph == whole.graph)) check.frozen("dropped", net);
   }
   check.frozen("file", file.read());
   console().clear_progress();
@@ -215,8 +215,8 @@ int run_freeze(const FreezeArguments& options) {
 // A threshold or a density, not both.
 void add_drop_options(CLI::App& verb, DropOptions& drop) {
   auto* below = verb.add_option("--drop-below", drop.below,
-                                "drop taps whose part in their outputs is less than X: |w| over the norm of the "
-                                "output's weights (default: those that are exactly 0)");
+                                "drop taps with a score below X: |w| over the norm of the layer's weights that are "
+                                "not smaller (default: those that are exactly 0)");
   below->check(CLI::Range(0.0, 1.0))->option_text("X [0]");
   verb.add_option("--density", drop.density, "drop the least taps, so that this share of all tap weights stays")
       ->check(CLI::Range(0.0, 1.0) & CLI::PositiveNumber)

@@ -16,11 +16,10 @@ std::string counted(int64_t count) {
 
 // "4,183 of 799,124 tap weights dropped (0.5 %)", and what else could go.
 std::string drop_note(const DropResult& drop) {
-  std::string note =
-      fmt::format("{} of {} tap weights dropped ({})", counted(drop.dropped), counted(drop.weights),
-                  percent_text(drop.share()));
+  std::string note = fmt::format("{} of {} tap weights dropped ({})", counted(drop.dropped), counted(drop.weights),
+                                 percent_text(drop.share()));
   if (drop.faint > 0) {
-    note += fmt::format("; {} more ({}) are below {:g} of their output's norm (--drop-below {:g})", counted(drop.faint),
+    note += fmt::format("; {} more ({}) have a score below {:g} (--drop-below {:g})", counted(drop.faint),
                         percent_text(static_cast<double>(drop.faint) / static_cast<double>(drop.weights)),
                         DropResult::kFaint, DropResult::kFaint);
   }
