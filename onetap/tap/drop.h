@@ -34,7 +34,7 @@ struct DropResult {
   int64_t faint = 0;  // kept weights of entries with a score below kFaint
   double below = 0;   // what `below` would have dropped the same
 
-  static constexpr double kFaint = 1e-3;
+  static constexpr double kFaint = 1e-4;
   double share() const { return weights > 0 ? static_cast<double>(dropped) / static_cast<double>(weights) : 0; }
 };
 
