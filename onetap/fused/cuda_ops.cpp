@@ -39,8 +39,11 @@ std::vector<cuda::ConvEntry> entries_of(at::ArrayRef<ConvState> convs) {
     entry.inputs = static_cast<int>(conv.inputs());
     entry.padded_inputs = static_cast<int>(conv.packed.size(1));
     entry.area = static_cast<int>(conv.area());
-    entry.share = static_cast<int>(conv.layout.share_outputs);
-    entry.blocks = static_cast<int>(conv.layout.output_blocks());
+    entry.share_outputs = static_cast<int>(conv.layout.share_outputs);
+    entry.share_inputs = static_cast<int>(conv.layout.share_inputs);
+    entry.output_blocks = static_cast<int>(conv.layout.output_blocks());
+    entry.input_blocks = static_cast<int>(conv.layout.input_blocks());
+    entry.straight_through = conv.relax == Relax::kStraightThrough;
     entries.push_back(entry);
   }
   return entries;
@@ -60,7 +63,8 @@ class CudaOps : public Ops {
   }
 
   void update_convs(at::ArrayRef<ConvState> convs, const StepValues& values, const UpdateOptions& options) override {
-    const auto entries = entries_of(convs);
+    auto entries = entries_of(convs);
+    give_partials(entries, convs.front().weight);
     cuda::update_convs(entries.data(), static_cast<int>(entries.size()), is_wide(convs), values.rates.data_ptr<float>(),
                        update_of(options), stream());
     C10_CUDA_KERNEL_LAUNCH_CHECK();
@@ -231,6 +235,18 @@ class CudaOps : public Ops {
     return a;
   }
 
+  // Updates of weights follow each other on one stream, which need not be that of the norms.
+  void give_partials(std::vector<cuda::ConvEntry>& entries, const torch::Tensor& like) {
+    int64_t floats = 0;
+    for (const cuda::ConvEntry& entry : entries) floats += cuda::partial_floats(entry);
+    if (floats == 0) return;
+    float* next = grown(partials_, floats, torch::kFloat32, like).data_ptr<float>();
+    for (cuda::ConvEntry& entry : entries) {
+      entry.partial = next;
+      next += cuda::partial_floats(entry);
+    }
+  }
+
   // Reductions follow each other on one stream, so they share scratch and counters. Both outlive every captured graph,
   // smaller ones too.
   float* scratch(const torch::Tensor& x) {
@@ -248,7 +264,7 @@ class CudaOps : public Ops {
     return memory.back();
   }
 
-  std::vector<torch::Tensor> scratch_, counters_;  // the last one is the present one
+  std::vector<torch::Tensor> scratch_, counters_, partials_;  // the last one is the present one
 };
 
 }  // namespace

@@ -98,12 +98,17 @@ struct ConvEntry {
   void* packed = nullptr;
   const void* grad = nullptr;
   int outputs = 0, inputs = 0, padded_inputs = 0, area = 0;
-  int share = 1, blocks = 0;  // outputs that have a set in common, and how many such blocks there are
+  // Outputs and inputs that have a set of positions in common, and how many such blocks there are.
+  int share_outputs = 1, share_inputs = 1, output_blocks = 0, input_blocks = 0;
+  bool straight_through = false;  // packed by the hard max, gradients of the logits by P
+  float* partial = nullptr;       // partial_floats() of its own, for update_convs
 };
 struct Update {
   float momentum = 0, weight_decay = 0;
   bool nesterov = false;
 };
+// Of memory that update_convs needs for a convolution; 0 for most.
+int64_t partial_floats(const ConvEntry& conv);
 void pack_weights(const ConvEntry* convs, int count, bool wide, const float* rates, cudaStream_t stream);
 void update_convs(const ConvEntry* convs, int count, bool wide, const float* rates, const Update& update,
                   cudaStream_t stream);

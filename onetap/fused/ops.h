@@ -6,6 +6,7 @@
 #pragma once
 
 #include "onetap/base/tap_layout.h"
+#include "onetap/graph/sal.h"
 #include "onetap/nn/parameter_rule.h"
 #include "onetap/nn/torch.h"
 #include "onetap/nn/trained_conv.h"
@@ -29,9 +30,11 @@ struct ConvState {
   torch::Tensor packed;                   // the effective weight, padded, of the activations' type
   torch::Tensor grad;                     // of packed
 
-  // For pack_weights and update_convs: one tap's attention, [output blocks, C, S]; undefined: an ordinary convolution.
+  // For pack_weights and update_convs: one tap's attention, [output blocks, input blocks, S]; undefined: an ordinary
+  // convolution.
   torch::Tensor attention, attention_momentum;
   TapLayout layout;
+  Relax relax = Relax::kSoftmax;
 
   std::shared_ptr<nn::TrainedConv> layer;  // null: an ordinary convolution
   std::vector<torch::Tensor> momenta;      // of the layer's parameters, in their order
@@ -103,7 +106,8 @@ class Ops {
  public:
   virtual ~Ops() = default;
 
-  // packed = weight * P(attention, temperature), in the activations' type. For convolutions whose rule is these two.
+  // packed = weight * P(attention, temperature), or its hard max as `relax` says, in the activations' type. For
+  // convolutions whose rule is these two.
   virtual void pack_weights(at::ArrayRef<ConvState> convs, const StepValues& values) = 0;
   // From packed's gradients to those of weight and attention, and one step of SGD.
   virtual void update_convs(at::ArrayRef<ConvState> convs, const StepValues& values, const UpdateOptions& options) = 0;

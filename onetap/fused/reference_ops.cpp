@@ -20,11 +20,12 @@ torch::Tensor padded(const torch::Tensor& values, int64_t channels) {
   return torch::constant_pad_nd(values, {0, channels - values.size(0)}, 0);
 }
 
-torch::Tensor masked_weight(const torch::Tensor& weight, const torch::Tensor& attention, const TapLayout& layout,
+torch::Tensor masked_weight(const ConvState& conv, const torch::Tensor& weight, const torch::Tensor& attention,
                             double temperature) {
   if (!attention.defined()) return weight;
-  const auto soft = nn::soft_attention(attention.unsqueeze(0), temperature);
-  return weight * nn::expand_sets(soft, layout).view(weight.sizes());
+  const auto by_set =
+      nn::trained_attention(attention.unsqueeze(0), torch::scalar_tensor(temperature, torch::kFloat64), conv.relax);
+  return weight * nn::expand_sets(by_set, conv.layout).view(weight.sizes());
 }
 
 void sgd(torch::Tensor parameter, torch::Tensor velocity, const torch::Tensor& grad, double rate,
@@ -40,7 +41,7 @@ class ReferenceOps : public Ops {
     const torch::NoGradGuard no_grad;
     const double temperature = values.rates[1].item<double>();
     for (const ConvState& conv : convs) {
-      conv.real_part(conv.packed).copy_(masked_weight(conv.weight, conv.attention, conv.layout, temperature));
+      conv.real_part(conv.packed).copy_(masked_weight(conv, conv.weight, conv.attention, temperature));
     }
   }
 
@@ -51,8 +52,7 @@ class ReferenceOps : public Ops {
       const auto grad = conv.real_part(conv.grad).to(torch::kFloat32);
       std::vector<torch::Tensor> inputs = {conv.weight.detach().requires_grad_()};
       if (conv.attention.defined()) inputs.push_back(conv.attention.detach().requires_grad_());
-      const auto masked =
-          masked_weight(inputs[0], inputs.size() > 1 ? inputs[1] : torch::Tensor(), conv.layout, temperature);
+      const auto masked = masked_weight(conv, inputs[0], inputs.size() > 1 ? inputs[1] : torch::Tensor(), temperature);
       const auto grads =
           inputs.size() > 1 ? torch::autograd::grad({masked}, inputs, {grad}) : std::vector<torch::Tensor>{grad};
       const torch::NoGradGuard no_grad;

@@ -1,5 +1,7 @@
 #include "onetap/fused/weight_rule.h"
 
+#include "onetap/fused/kernel_limits.h"
+#include "onetap/graph/sal.h"
 #include "onetap/graph/tap_layout.h"
 
 namespace onetap::fused {
@@ -70,7 +72,8 @@ bool has_kernel_area(int64_t area) {
 bool has_kernels(const Node& node, const TapLayout& layout) {
   if (!has_kernel_area(node.kernel.area())) return false;
   if (node.method.is_dense()) return true;
-  return node.method.name() == "sal" && layout.taps == 1 && layout.share_inputs == 1 && !layout.may_be_empty;
+  return node.method.name() == "sal" && layout.taps == 1 && layout.share_inputs <= kMostSharedInputs &&
+         !layout.may_be_empty;
 }
 
 WeightRules::WeightRules(std::shared_ptr<Ops> ops)
@@ -85,6 +88,7 @@ void WeightRules::choose(ConvState& conv, const Node& node, const TensorByName& 
   if (fast) {
     conv.attention = tensor(node.name + ".attention");
     conv.attention_momentum = momentum(node.name + ".attention");
+    conv.relax = tap_relax(node.method);
   } else {
     for (const auto& parameter : conv.layer->named_parameters()) {
       conv.momenta.push_back(momentum(node.name + "." + parameter.key()));

@@ -1,7 +1,8 @@
 // Weights before a step and after it: attention, its gradients, SGD.
+#include "onetap/fused/attention.cuh"
+#include "onetap/fused/conv_tiles.cuh"
 #include "onetap/fused/kernels.h"
 #include "onetap/fused/vector.cuh"
-#include "onetap/nn/attention_constants.h"
 
 #include <algorithm>
 #include <type_traits>
@@ -9,197 +10,45 @@
 namespace onetap::fused::cuda {
 namespace {
 
-// A thread has one slice: the S positions between an input and a group of outputs. A block has neighbouring ones, which
-// come and go through shared memory, so that memory is read in order.
-
-constexpr int kSlices = 96;   // four arrays of as many 5x5 slices fit a block's shared memory
-constexpr int kEntries = 32;  // convolutions for one launch: they travel as its arguments
-
-struct ConvTable {
-  ConvEntry entries[kEntries];
-  int first_block[kEntries + 1];
-  int count;
-};
-
-int64_t slices_of(const ConvEntry& conv) {
-  return static_cast<int64_t>(conv.blocks) * conv.inputs;
-}
-
-// The slices of a block, and this thread's.
-struct Place {
-  int conv;
-  int count;         // of the block
-  int first;         // in the layer
-  int group, input;  // this thread's
-  bool active;
-
-  __device__ explicit Place(const ConvTable& table) {
-    conv = 0;
-    while (static_cast<int>(blockIdx.x) >= table.first_block[conv + 1]) ++conv;
-    const ConvEntry& entry = table.entries[conv];
-    first = (static_cast<int>(blockIdx.x) - table.first_block[conv]) * kSlices;
-    count = min(kSlices, entry.blocks * entry.inputs - first);
-    active = static_cast<int>(threadIdx.x) < count;
-    const int mine = first + (active ? static_cast<int>(threadIdx.x) : 0);
-    group = mine / entry.inputs;
-    input = mine % entry.inputs;
-  }
-};
-
-// Where the block's slices of output j of each group begin in the layer's weights; -1 for a group without such an
-// output.
-__device__ void locate(const ConvEntry& conv, const Place& place, int j, int S, int* starts) {
-  __syncthreads();
-  const int output = place.group * conv.share + j;
-  if (place.active) starts[threadIdx.x] = output < conv.outputs ? (output * conv.inputs + place.input) * S : -1;
-  __syncthreads();
-}
-
-// Where number i of a block's slices lies in a layer's; -1 for none.
+// What this thread's weights are multiplied by: P of its set, or the hard max; ones where there is no attention.
+// `logits` holds the block's.
 template <int S>
-struct Scattered {
-  const int* starts;
-  int count;
-  __device__ int operator()(int i) const {
-    const int start = i < count * S ? starts[i / S] : -1;
-    return start >= 0 ? start + i % S : -1;
-  }
-};
-template <int S>
-struct Together {
-  int first, count;
-  __device__ int operator()(int i) const { return i < count * S ? first * S + i : -1; }
-};
-
-// All of a thread's reads are under way before the first is waited for.
-template <int S, template <int> class Where>
-__device__ void fetch(const float* from, const Where<S>& where, float* to) {
-  float values[S];
+__device__ void factors(const ConvEntry& conv, const Place& place, const float* logits, float temperature,
+                        float (&factor)[S]) {
 #pragma unroll
-  for (int k = 0; k < S; ++k) {
-    const int at = where(threadIdx.x + k * kSlices);
-    values[k] = at >= 0 ? from[at] : 0.0f;
-  }
-#pragma unroll
-  for (int k = 0; k < S; ++k) to[threadIdx.x + k * kSlices] = values[k];
-}
-
-template <int S, template <int> class Where>
-__device__ void put_back(const float* from, const Where<S>& where, float* to) {
-#pragma unroll
-  for (int k = 0; k < S; ++k) {
-    const int i = threadIdx.x + k * kSlices, at = where(i);
-    if (at >= 0) to[at] = from[i];
-  }
-}
-
-// P of one slice, as nn/attention.cpp computes it: N less its maximum, in units of a power of two near the largest
-// difference, so that it is the same for logits of any scale. NaN among the logits makes all of P NaN.
-template <int S>
-struct Attention {
-  static constexpr float kDegrees = S > 1 ? S - 1 : 1;  // of freedom
-  float p[S];
-  float best, inverse_sd, mean;  // sd and mean in units of 1 / (lift * inverse_unit)
-  float lift, inverse_unit;      // apart, for their product may be too large
-  bool flat;
-
-  __device__ Attention(const float* a, float temperature) {
-    float least = INFINITY;
-    best = -INFINITY;
-#pragma unroll
-    for (int s = 0; s < S; ++s) {
-      best = fmaxf(best, a[s]);
-      least = fminf(least, a[s]);
-    }
-    choose_unit(best - least);
-    float sum = 0;
-#pragma unroll
-    for (int s = 0; s < S; ++s) sum += below(a[s]);
-    mean = sum / S;
-    float squares = 0;
-#pragma unroll
-    for (int s = 0; s < S; ++s) squares += (below(a[s]) - mean) * (below(a[s]) - mean);
-    inverse_sd = flat ? 1.0f : rsqrtf(squares / kDegrees);
-    const float factor = inverse_sd / temperature;
-    float total = 0;
-#pragma unroll
-    for (int s = 0; s < S; ++s) {
-      const float exponent = below(a[s]) * factor;
-      // Not fmaxf, which would lose a NaN.
-      total += p[s] = __expf(exponent < nn::kDeepestExponent ? nn::kDeepestExponent : exponent);
-    }
-    const float share = 1.0f / total;
-#pragma unroll
-    for (int s = 0; s < S; ++s) p[s] *= share;
-  }
-
-  // From the gradients of p to those of the logits a.
-  __device__ void backward(const float* a, const float (&dp)[S], float temperature, float (&da)[S]) const {
-    float mixed = 0;
-#pragma unroll
-    for (int s = 0; s < S; ++s) mixed += p[s] * dp[s];
-    float along = 0;
-#pragma unroll
-    for (int s = 0; s < S; ++s) {
-      const bool cut = below(a[s]) * inverse_sd / temperature < nn::kDeepestExponent;
-      da[s] = cut ? 0.0f : p[s] * (dp[s] - mixed) / temperature;
-      along += da[s] * below(a[s]);
-    }
-    const float bend = flat ? 0.0f : along * inverse_sd * inverse_sd * inverse_sd / kDegrees;
-#pragma unroll
-    for (int s = 0; s < S; ++s) da[s] = (da[s] * inverse_sd - bend * (below(a[s]) - mean)) * inverse_unit * lift;
-  }
-
- private:
-  // At most 0; the largest difference of the slice comes to between 1 and 2.
-  __device__ float below(float a) const {
-    return (a - best) * lift * inverse_unit;
-  }
-
-  __device__ void choose_unit(float range) {
-    flat = range == 0.0f;
-    lift = inverse_unit = 1.0f;
-    if (flat) return;
-    if (range < 0x1p-60f) lift = 0x1p+88f;  // denormal numbers become ordinary ones
-    // 2^-e for a number of 2^e to 2^(e + 1), by its bits; 2^-127 where that would be the next smaller power.
-    const int exponent = __float_as_int(range * lift) & 0x7f800000;
-    inverse_unit = __int_as_float(max(0x7f000000 - exponent, 0x00400000));
-  }
-};
-
-// p of this thread's slice; ones where there is no attention. `logits` holds the block's.
-template <int S>
-__device__ void probabilities(const ConvEntry& conv, const Place& place, const float* logits, float temperature,
-                              float (&p)[S]) {
-#pragma unroll
-  for (int s = 0; s < S; ++s) p[s] = 1.0f;
+  for (int s = 0; s < S; ++s) factor[s] = 1.0f;
   if (conv.attention == nullptr || !place.active) return;
-  const Attention<S> attention(logits + threadIdx.x * S, temperature);
+  const float* a = logits + place.slot * S;
+  const Attention<S> attention(a, temperature);
+  const int hard = conv.straight_through ? attention.first_best(a) : -1;
 #pragma unroll
-  for (int s = 0; s < S; ++s) p[s] = attention.p[s];
+  for (int s = 0; s < S; ++s) {
+    const float p = attention.p[s];
+    factor[s] = hard < 0 ? p : (s == hard ? 1.0f : 0.0f) + (p - p);  // NaN stays
+  }
 }
 
-// Of this thread's slice in a packed tensor, for output j of its group.
+// Of this thread's slice in a packed tensor, for output j of its part.
 __device__ int64_t packed_at(const ConvEntry& conv, const Place& place, int j, int S) {
-  return static_cast<int64_t>(place.group * conv.share + j) * S * conv.padded_inputs + place.input;
+  return static_cast<int64_t>(place.first_output + j) * S * conv.padded_inputs + place.input;
 }
 
 template <typename T, int S>
 __device__ void pack_block(const ConvEntry& conv, const Place& place, float temperature, float* shared, int* starts) {
   float* logits = shared;
   float* weights = shared + kSlices * S;
-  float p[S];
+  float factor[S];
   if (conv.attention != nullptr) fetch(conv.attention, Together<S>{place.first, place.count}, logits);
-  for (int j = 0; j < conv.share; ++j) {
+  for (int j = 0; j < place.outputs; ++j) {
     locate(conv, place, j, S, starts);
-    fetch(conv.weight, Scattered<S>{starts, place.count}, weights);
+    fetch(conv.weight, Scattered<S>{starts}, weights);
     __syncthreads();
-    if (j == 0) probabilities<S>(conv, place, logits, temperature, p);
-    if (place.active && starts[threadIdx.x] >= 0) {
+    if (j == 0) factors<S>(conv, place, logits, temperature, factor);
+    if (starts[threadIdx.x] >= 0) {
       T* to = static_cast<T*>(conv.packed) + packed_at(conv, place, j, S);
 #pragma unroll
       for (int s = 0; s < S; ++s) {
-        put(weights[threadIdx.x * S + s] * p[s], to + static_cast<int64_t>(s) * conv.padded_inputs);
+        put(weights[threadIdx.x * S + s] * factor[s], to + static_cast<int64_t>(s) * conv.padded_inputs);
       }
     }
   }
@@ -212,27 +61,53 @@ __device__ float descend(float parameter, float grad, float rate, const Update& 
   return parameter - rate * (update.nesterov ? fmaf(update.momentum, *velocity, change) : *velocity);
 }
 
+// New logits of one set, by the gradients dp of its P.
+template <int S>
+__device__ void update_logits(float* logits, float* velocities, const float (&dp)[S], float rate, float temperature,
+                              const Update& update) {
+  const Attention<S> attention(logits, temperature);
+  float da[S];
+  attention.backward(logits, dp, temperature, da);
+#pragma unroll
+  for (int s = 0; s < S; ++s) logits[s] = descend(logits[s], da[s], rate, update, velocities + s);
+}
+
+// Adds up what the inputs of each set have in dp; the first threads get the sums, one each for a set. `memory` is free.
+template <int S>
+__device__ void sum_inputs(const ConvEntry& conv, const Place& place, float* memory, float (&dp)[S]) {
+  if (conv.share_inputs == 1) return;
+#pragma unroll
+  for (int s = 0; s < S; ++s) memory[threadIdx.x * S + s] = dp[s];
+  __syncthreads();
+  if (static_cast<int>(threadIdx.x) >= place.count) return;
+#pragma unroll
+  for (int s = 0; s < S; ++s) dp[s] = 0;
+  for (int i = 0; i < conv.share_inputs; ++i) {
+    const float* input = memory + (threadIdx.x * conv.share_inputs + i) * S;
+#pragma unroll
+    for (int s = 0; s < S; ++s) dp[s] += input[s];
+  }
+}
+
 template <typename T, int S>
 __device__ void update_block(const ConvEntry& conv, const Place& place, const float* rates, const Update& update,
                              float* shared, int* starts) {
   const float rate = rates[0], temperature = rates[1];
-  const bool attends = conv.attention != nullptr;
+  const bool attends = conv.attention != nullptr, is_part = parts_of(conv) > 1;
   float* logits = shared;
   float* logit_velocities = shared + kSlices * S;
   float* weights = shared + 2 * kSlices * S;
   float* velocities = shared + 3 * kSlices * S;
-  float p[S], dp[S] = {};
+  float factor[S], dp[S] = {};
   const Together<S> logits_at{place.first, place.count};
-  const Scattered<S> weights_at{starts, place.count};
-  if (attends) {
-    fetch(conv.attention, logits_at, logits);
-    fetch(conv.attention_momentum, logits_at, logit_velocities);
-  }
-  for (int j = 0; j < conv.share; ++j) {
+  const Scattered<S> weights_at{starts};
+  if (attends) fetch(conv.attention, logits_at, logits);
+  if (attends && !is_part) fetch(conv.attention_momentum, logits_at, logit_velocities);
+  for (int j = 0; j < place.outputs; ++j) {
     locate(conv, place, j, S, starts);
     fetch(conv.weight, weights_at, weights);
     fetch(conv.weight_momentum, weights_at, velocities);
-    const bool here = place.active && starts[threadIdx.x] >= 0;
+    const bool here = starts[threadIdx.x] >= 0;
     float grad[S];
     if (here) {
       const T* from = static_cast<const T*>(conv.grad) + packed_at(conv, place, j, S);
@@ -240,14 +115,14 @@ __device__ void update_block(const ConvEntry& conv, const Place& place, const fl
       for (int s = 0; s < S; ++s) grad[s] = to_float(from[static_cast<int64_t>(s) * conv.padded_inputs]);
     }
     __syncthreads();
-    if (j == 0) probabilities<S>(conv, place, logits, temperature, p);
+    if (j == 0) factors<S>(conv, place, logits, temperature, factor);
     if (here) {
       float* weight = weights + threadIdx.x * S;
       float* velocity = velocities + threadIdx.x * S;
 #pragma unroll
       for (int s = 0; s < S; ++s) {
         dp[s] = fmaf(grad[s], weight[s], dp[s]);
-        weight[s] = descend(weight[s], grad[s] * p[s], rate, update, velocity + s);
+        weight[s] = descend(weight[s], grad[s] * factor[s], rate, update, velocity + s);
       }
     }
     __syncthreads();
@@ -255,19 +130,53 @@ __device__ void update_block(const ConvEntry& conv, const Place& place, const fl
     put_back(velocities, weights_at, conv.weight_momentum);
   }
   if (!attends) return;
-  if (place.active) {
-    float* mine = logits + threadIdx.x * S;
-    const Attention<S> attention(mine, temperature);
-    float da[S];
-    attention.backward(mine, dp, temperature, da);
+  if (conv.share_inputs > 1 || is_part) __syncthreads();  // weights and velocities are put back
+  sum_inputs<S>(conv, place, weights, dp);
+  const bool leads = static_cast<int>(threadIdx.x) < place.count;
+  if (is_part) {
 #pragma unroll
-    for (int s = 0; s < S; ++s) {
-      mine[s] = descend(mine[s], da[s], rate, update, logit_velocities + threadIdx.x * S + s);
-    }
+    for (int s = 0; s < S; ++s) velocities[threadIdx.x * S + s] = leads ? dp[s] : 0.0f;
+    __syncthreads();
+    put_back(velocities, logits_at, conv.partial + static_cast<int64_t>(place.part) * sets_of(conv) * S);
+    return;
+  }
+  if (leads) {
+    const int at = static_cast<int>(threadIdx.x) * S;
+    update_logits<S>(logits + at, logit_velocities + at, dp, rate, temperature, update);
   }
   __syncthreads();
   put_back(logits, logits_at, conv.attention);
   put_back(logit_velocities, logits_at, conv.attention_momentum);
+}
+
+// What update_block left of sets whose outputs are in several parts: adds these up, in order, and updates the logits.
+template <int S>
+__device__ void finish_block(const ConvEntry& conv, int block, const float* rates, const Update& update, float* sums) {
+  const int most = kSlices / S, first = block * most, count = min(most, sets_of(conv) - first);
+  const int thread = static_cast<int>(threadIdx.x), all = sets_of(conv) * S;
+  if (thread < count * S) {
+    const float* from = conv.partial + first * S + thread;
+    float sum = 0;
+#pragma unroll 8
+    for (int part = 0; part < parts_of(conv); ++part) sum += from[static_cast<int64_t>(part) * all];
+    sums[thread] = sum;
+  }
+  __syncthreads();
+  if (thread >= count) return;
+  const int64_t at = static_cast<int64_t>(first + thread) * S;
+  float dp[S], logits[S], velocities[S];
+#pragma unroll
+  for (int s = 0; s < S; ++s) {
+    dp[s] = sums[thread * S + s];
+    logits[s] = conv.attention[at + s];
+    velocities[s] = conv.attention_momentum[at + s];
+  }
+  update_logits<S>(logits, velocities, dp, rates[0], rates[1], update);
+#pragma unroll
+  for (int s = 0; s < S; ++s) {
+    conv.attention[at + s] = logits[s];
+    conv.attention_momentum[at + s] = velocities[s];
+  }
 }
 
 template <typename T, int S>
@@ -287,16 +196,29 @@ __global__ void __launch_bounds__(kSlices)
   update_block<T, S>(table.entries[place.conv], place, rates, update, shared, starts);
 }
 
-// Calls launch(table, blocks) for the convolutions with kernels of this area, as many at a time as fit.
+template <int S>
+__global__ void __launch_bounds__(kSlices)
+    finish_kernel(const __grid_constant__ ConvTable table, const float* rates, Update update) {
+  __shared__ float sums[kSlices];
+  const int conv = conv_of_block(table);
+  finish_block<S>(table.entries[conv], static_cast<int>(blockIdx.x) - table.first_block[conv], rates, update, sums);
+}
+
+int finish_blocks(const ConvEntry& conv) {
+  return parts_of(conv) > 1 ? pieces(sets_of(conv), kSlices / conv.area) : 0;
+}
+
+// Calls launch(table, blocks) for the convolutions with kernels of this area, as many at a time as fit. blocks_of says
+// how many blocks of threads a convolution has; one without any is left out.
 template <typename Launch>
-void over_convs(const ConvEntry* convs, int count, int area, Launch&& launch) {
+void over_convs(const ConvEntry* convs, int count, int area, int (*blocks_of)(const ConvEntry&), Launch&& launch) {
   ConvTable table{};
   int blocks = 0;
   for (int i = 0; i < count; ++i) {
-    if (convs[i].area == area) {
+    if (convs[i].area == area && blocks_of(convs[i]) > 0) {
       table.entries[table.count] = convs[i];
       table.first_block[table.count++] = blocks;
-      blocks += static_cast<int>((slices_of(convs[i]) + kSlices - 1) / kSlices);
+      blocks += blocks_of(convs[i]);
     }
     if (table.count == 0 || (table.count < kEntries && i + 1 < count)) continue;
     for (int end = table.count; end <= kEntries; ++end) table.first_block[end] = blocks;
@@ -330,9 +252,14 @@ __global__ void plain_kernel(const __grid_constant__ PlainTable table, const flo
 
 }  // namespace
 
+int64_t partial_floats(const ConvEntry& conv) {
+  const int parts = parts_of(conv);
+  return parts > 1 ? static_cast<int64_t>(parts) * sets_of(conv) * conv.area : 0;
+}
+
 void pack_weights(const ConvEntry* convs, int count, bool wide, const float* rates, cudaStream_t stream) {
   over_kinds(wide, [&](auto zero, auto area) {
-    over_convs(convs, count, area(), [&](const ConvTable& table, int blocks) {
+    over_convs(convs, count, area(), tile_blocks, [&](const ConvTable& table, int blocks) {
       pack_kernel<decltype(zero), decltype(area)::value><<<blocks, kSlices, 0, stream>>>(table, rates);
     });
   });
@@ -341,8 +268,11 @@ void pack_weights(const ConvEntry* convs, int count, bool wide, const float* rat
 void update_convs(const ConvEntry* convs, int count, bool wide, const float* rates, const Update& update,
                   cudaStream_t stream) {
   over_kinds(wide, [&](auto zero, auto area) {
-    over_convs(convs, count, area(), [&](const ConvTable& table, int blocks) {
+    over_convs(convs, count, area(), tile_blocks, [&](const ConvTable& table, int blocks) {
       update_kernel<decltype(zero), decltype(area)::value><<<blocks, kSlices, 0, stream>>>(table, rates, update);
+    });
+    over_convs(convs, count, area(), finish_blocks, [&](const ConvTable& table, int blocks) {
+      finish_kernel<decltype(area)::value><<<blocks, kSlices, 0, stream>>>(table, rates, update);
     });
   });
 }

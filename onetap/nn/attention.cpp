@@ -63,6 +63,13 @@ torch::Tensor hard_mask(const torch::Tensor& logits) {
   return torch::zeros_like(logits[0]).scatter_(-1, hard_positions(logits), 1.0);
 }
 
+torch::Tensor trained_attention(const torch::Tensor& logits, const torch::Tensor& temperature, Relax relax) {
+  const auto soft = soft_attention(logits, temperature);
+  if (relax == Relax::kSoftmax) return soft;
+  // The difference is exactly 0, or NaN, and passes the gradient on.
+  return hard_mask(logits) + (soft - soft.detach());
+}
+
 torch::Tensor rounded_mask(const torch::Tensor& logits, double temperature) {
   const torch::NoGradGuard no_grad;
   return (soft_attention(logits, temperature) > 0.5).to(logits.scalar_type());

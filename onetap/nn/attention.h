@@ -1,10 +1,11 @@
 // The arithmetic of a Shift Attention Layer's logits, apart from any layer.
 //
-// Shapes: logits A are [taps, G, C, S] with G groups of outputs that share positions, C inputs (per conv group)
-// and S = product of the kernel's extents. Masks and probabilities are [G, C, S].
+// Shapes: logits A are [taps, G, H, S] with G blocks of outputs and H blocks of inputs (per conv group) that share
+// positions, and S = product of the kernel's extents. Masks and probabilities are [G, H, S].
 #pragma once
 
 #include "onetap/base/tap_layout.h"
+#include "onetap/graph/sal.h"
 #include "onetap/nn/torch.h"
 
 namespace onetap::nn {
@@ -24,8 +25,12 @@ torch::Tensor soft_attention(const torch::Tensor& logits, double temperature);
 // maximum. Ties go to the lower position. Does not depend on the temperature.
 torch::Tensor hard_mask(const torch::Tensor& logits);
 
-// The positions of hard_mask in ascending order: [G, C, taps], int64.
+// The positions of hard_mask in ascending order: [G, H, taps], int64.
 torch::Tensor hard_positions(const torch::Tensor& logits);
+
+// What multiplies the weights while they are trained: P, or with kStraightThrough the hard max, bit for bit, whose
+// gradient is handed to P as it is. NaN among the logits of a set makes it NaN either way.
+torch::Tensor trained_attention(const torch::Tensor& logits, const torch::Tensor& temperature, Relax relax);
 
 // 1 where P > 0.5, else 0: what the authors' code does. A slice whose largest P is at most 0.5 becomes empty.
 torch::Tensor rounded_mask(const torch::Tensor& logits, double temperature);

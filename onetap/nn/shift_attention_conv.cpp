@@ -49,6 +49,11 @@ void check(const ShiftAttentionConvOptions<D>& options) {
     fail_usage("[shift_attention_conv] expected groups to divide {} inputs and {} outputs, got {}",
                options.in_channels(), options.out_channels(), options.groups());
   }
+  const int64_t inputs = options.in_channels() / options.groups();
+  if (options.share_inputs() < 1 || options.share_inputs() > inputs) {
+    fail_usage("[shift_attention_conv] expected share_inputs in 1..{} (input channels per group), got {}", inputs,
+               options.share_inputs());
+  }
 }
 
 template <size_t D>
@@ -84,6 +89,13 @@ torch::Tensor ShiftAttentionConvBase::soft_sets(const torch::Tensor& temperature
   return p * keep_gate(keep, kept_sets(layout_, density_), temperature).unsqueeze(-1);
 }
 
+torch::Tensor ShiftAttentionConvBase::trained_sets(const torch::Tensor& temperature) const {
+  if (!keep.defined()) return trained_attention(logits(), temperature, relax_);
+  const auto soft = soft_sets(temperature);
+  // As trained_attention() does, of attention and gate together.
+  return relax_ == Relax::kSoftmax ? soft : hard_sets() + (soft - soft.detach());
+}
+
 torch::Tensor ShiftAttentionConvBase::kept_mask() const {
   return keep_mask(keep, kept_sets(layout_, density_)).unsqueeze(-1);
 }
@@ -107,11 +119,11 @@ torch::Tensor ShiftAttentionConvBase::finished_mask(AttentionMode mode) const {
 
 torch::Tensor ShiftAttentionConvBase::mask() const {
   if (mode() != AttentionMode::kSoft) return finished_mask(mode());
-  return spread(soft_sets(torch::scalar_tensor(temperature(), torch::kFloat64)));
+  return spread(trained_sets(torch::scalar_tensor(temperature(), torch::kFloat64)));
 }
 
 torch::Tensor ShiftAttentionConvBase::soft_weight(const torch::Tensor& temperature) const {
-  return weight * spread(soft_sets(temperature));
+  return weight * spread(trained_sets(temperature));
 }
 
 torch::Tensor ShiftAttentionConvBase::finished_weight(AttentionMode mode) const {
@@ -165,6 +177,8 @@ ShiftAttentionConvImpl<D>::ShiftAttentionConvImpl(const ShiftAttentionConvOption
   if (!options.padding()) options.padding(same_padding(options));
   layout_.taps = options.taps();
   layout_.share_outputs = options.share();
+  layout_.share_inputs = options.share_inputs();
+  relax_ = options.relax();
   density_ = options.density();
   make_parameters(options.out_channels(), options.in_channels() / options.groups(), options.kernel_size(),
                   options.init());
@@ -179,7 +193,7 @@ template <size_t D>
 void ShiftAttentionConvImpl<D>::pretty_print(std::ostream& stream) const {
   stream << "onetap::nn::ShiftAttentionConv" << D << "d(" << options.in_channels() << ", " << options.out_channels()
          << ", kernel_size=" << options.kernel_size() << ", stride=" << options.stride() << ", taps=" << taps()
-         << ", share=" << share() << ")";
+         << ", share=" << share_text({layout_.share_outputs, layout_.share_inputs}) << ")";
 }
 
 std::shared_ptr<TrainedConv> make_shift_attention_conv(const Node& node, int64_t in_channels) {
@@ -187,8 +201,8 @@ std::shared_ptr<TrainedConv> make_shift_attention_conv(const Node& node, int64_t
   ShiftAttentionConvOptions<2> options(in_channels, node.out, both(node.kernel));
   options.stride(both(node.stride)).padding(both(node.padding)).dilation(both(node.dilation)).groups(node.groups);
   const TapLayout layout = tap_layout(node, in_channels);
-  options.taps(layout.taps).share(layout.share_outputs).init(tap_init(node.method));
-  options.density(node.method.real("density"));
+  options.taps(layout.taps).share(layout.share_outputs).share_inputs(layout.share_inputs);
+  options.init(tap_init(node.method)).relax(tap_relax(node.method)).density(node.method.real("density"));
   return std::make_shared<ShiftAttentionConv2dImpl>(options);
 }
 

@@ -30,12 +30,15 @@ struct ShiftAttentionConvOptions {
   TORCH_ARG(std::optional<torch::ExpandingArray<D>>, padding) = std::nullopt;
   TORCH_ARG(int64_t, groups) = 1;
   TORCH_ARG(int64_t, taps) = 1;
-  TORCH_ARG(int64_t, share) = 1;
+  TORCH_ARG(int64_t, share) = 1;         // outputs of a block that has its positions in common
+  TORCH_ARG(int64_t, share_inputs) = 1;  // and inputs
   TORCH_ARG(TapInit, init) = TapInit::kUniform;
+  TORCH_ARG(Relax, relax) = Relax::kSoftmax;
   TORCH_ARG(double, density) = 1;  // share of the sets of positions that are kept: empty_slices.h
 };
 
-// What every dimension has in common. Soft is P = softmax(N / T), hard are ones at the best `taps` positions.
+// What every dimension has in common. Soft is P = softmax(N / T), hard are ones at the best `taps` positions. With
+// Relax::kStraightThrough the soft mask is the hard one in the forward pass, and P for the gradient of the logits.
 class ShiftAttentionConvBase : public TrainedConv {
  public:
   // [output blocks, input blocks, S]; with several taps [taps, output blocks, input blocks, S].
@@ -46,8 +49,9 @@ class ShiftAttentionConvBase : public TrainedConv {
   const TapLayout& layout() const { return layout_; }
   int64_t taps() const { return layout_.taps; }
   int64_t share() const { return layout_.share_outputs; }
+  Relax relax() const { return relax_; }
 
-  // Attention as [taps, G, C, S].
+  // Attention as [taps, output blocks, input blocks, S].
   torch::Tensor logits() const;
   // The mask of the present mode and temperature, shaped like `weight`.
   torch::Tensor mask() const;
@@ -65,11 +69,14 @@ class ShiftAttentionConvBase : public TrainedConv {
   void draw_parameters(TapInit init);
 
   TapLayout layout_;
+  Relax relax_ = Relax::kSoftmax;
   double density_ = 1;
 
  private:
-  // Of every set [output blocks, input blocks, S]: what is trained, and the hard max; empty sets are zeros.
+  // Of every set [output blocks, input blocks, S]: P, what multiplies the weights in training, and the hard max. Empty
+  // sets are zeros.
   torch::Tensor soft_sets(const torch::Tensor& temperature) const;
+  torch::Tensor trained_sets(const torch::Tensor& temperature) const;
   torch::Tensor hard_sets() const;
   // 1 for sets that stay: [output blocks, input blocks, 1].
   torch::Tensor kept_mask() const;
@@ -83,7 +90,8 @@ class ShiftAttentionConvBase : public TrainedConv {
 template <size_t D>
 class ShiftAttentionConvImpl : public ShiftAttentionConvBase {
  public:
-  // Throws onetap::Error for taps > S, share > out, groups that do not divide, a kernel of one position.
+  // Throws onetap::Error for taps > S, share > out, share_inputs > in / groups, groups that do not divide, a kernel of
+  // one position.
   explicit ShiftAttentionConvImpl(const ShiftAttentionConvOptions<D>& options);
 
   // Draws weight as torch::nn::Conv does and attention uniformly in [0, 1), from LibTorch's generator.

@@ -2,15 +2,24 @@
 
 #include "onetap/batches/device_batches.h"
 #include "onetap/graph/method.h"
+#include "onetap/graph/sal.h"
 #include "onetap/nn/evaluation_scope.h"
 #include "onetap/train/score_sums.h"
 
 namespace onetap {
+namespace {
+
+// Whether the hard network computes anything else than the one that is trained.
+bool has_two_forms(const Graph& graph, nn::AttentionMode hard) {
+  return has_soft_form(graph) && !(hard == nn::AttentionMode::kHard && trains_hard(graph));
+}
+
+}  // namespace
 
 std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data, const EvalOptions& options) {
   const torch::NoGradGuard no_grad;
   const nn::EvaluationScope scope(module);
-  const bool has_soft = has_soft_form(module->graph());
+  const bool has_soft = has_two_forms(module->graph(), options.hard_mode);
   ScoreSums soft, hard;
   EvalResult result;
   DeviceBatches batches(data, options.stream, options.device);
@@ -44,7 +53,7 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
 std::optional<EvalResult> evaluate(nn::GraphModule& module, fused::Engine& engine, const EvalOptions& options) {
   const nn::EvaluationScope scope(module);
   std::vector<nn::AttentionMode> modes = {nn::AttentionMode::kSoft};
-  if (has_soft_form(module->graph())) modes.push_back(options.hard_mode);
+  if (has_two_forms(module->graph(), options.hard_mode)) modes.push_back(options.hard_mode);
   const auto sums = engine.test(modes, options.progress);
   if (!sums) return std::nullopt;
   const auto score = [](const fused::Sums& of, const char* form) {

@@ -48,11 +48,14 @@ TEST(RoundTrip, ZooNetworks) {
   torch::manual_seed(2);
   const struct {
     const char* arch;
-    int64_t width, kernel, image, taps, share;
+    int64_t width, kernel, image, taps;
+    BlockShare share;
     char shortcut;
-  } rows[] = {{"resnet20", 6, 3, 32, 1, 1, 'B'}, {"resnet8", 5, 3, 32, 2, 4, 'A'},
-              {"resnet14", 4, 5, 32, 1, 3, 'B'}, {"resnet50-cifar", 3, 3, 32, 9, 2, 'B'},
-              {"resnet-w", 3, 3, 64, 1, 1, 'B'}, {"resnet8", 4, 3, 32, 0, 1, 'B'}};
+  } rows[] = {{"resnet20", 6, 3, 32, 1, 1, 'B'},      {"resnet8", 5, 3, 32, 2, 4, 'A'},
+              {"resnet14", 4, 5, 32, 1, 3, 'B'},      {"resnet50-cifar", 3, 3, 32, 9, 2, 'B'},
+              {"resnet20", 8, 3, 32, 1, {4, 4}, 'B'}, {"resnet8", 6, 3, 32, 1, BlockShare::kAllOutputs, 'B'},
+              {"resnet8", 6, 3, 32, 2, {4, 4}, 'A'},  {"resnet8", 5, 5, 32, 1, {BlockShare::kAllOutputs, 4}, 'A'},
+              {"resnet-w", 3, 3, 64, 1, 1, 'B'},      {"resnet8", 4, 3, 32, 0, 1, 'B'}};
   for (const auto& row : rows) {
     SCOPED_TRACE(row.arch);
     NetSpec spec;
@@ -62,7 +65,7 @@ TEST(RoundTrip, ZooNetworks) {
     spec.shortcut = row.shortcut;
     spec.image = Shape{3, row.image, row.image};
     Graph graph = build_network(spec);
-    apply_method(graph, row.taps > 0 ? sal_method(row.taps, std::min(row.share, row.width)) : Method{}, "");
+    apply_method(graph, row.taps > 0 ? sal_method(row.taps, row.share) : Method{}, "");
     nn::GraphModule module(graph);
     disturb(module);
     EXPECT_LT(difference(module, parse_tap(tap_bytes(freeze(module)), "test")), 1e-4);

@@ -67,6 +67,8 @@ std::vector<AnyNetwork> any_networks() {
       {"odd", parse_network(kOddNetwork), 5, true},
       {"padded_shortcuts", padded_shortcuts(sal_method()), 7},
       {"share", padded_shortcuts(sal_method(1, 2)), 7, true},
+      {"blocks", padded_shortcuts(sal_method(1, {2, 4})), 7, true},
+      {"all_outputs", padded_shortcuts(sal_method(1, BlockShare::kAllOutputs)), 7},
       {"taps2", padded_shortcuts(sal_method(2, 2)), 1},
       {"own_method", padded_shortcuts(Method(testing::keep_centre()).set("fade", 0.5)), 1},
       {"random_taps", network_of("random-taps"), 3},

@@ -96,8 +96,8 @@ TEST_P(CudaKernels, NormsEqualTheReference) {
   }
 }
 
-ConvState conv_state(int64_t out, int64_t in, int64_t kernel, int64_t share, int64_t padded_in,
-                     torch::ScalarType type) {
+ConvState conv_state(int64_t out, int64_t in, int64_t kernel, int64_t share, int64_t padded_in, torch::ScalarType type,
+                     int64_t share_inputs = 1, Relax relax = Relax::kSoftmax) {
   ConvState conv;
   conv.weight = torch::randn({out, in, kernel, kernel});
   conv.weight_momentum = torch::randn_like(conv.weight);
@@ -106,7 +106,9 @@ ConvState conv_state(int64_t out, int64_t in, int64_t kernel, int64_t share, int
   conv.layout.positions = kernel * kernel;
   if (share > 0) {
     conv.layout.share_outputs = share;
-    conv.attention = torch::rand({(out + share - 1) / share, in, kernel * kernel});
+    conv.layout.share_inputs = share_inputs;
+    conv.relax = relax;
+    conv.attention = torch::rand({(out + share - 1) / share, (in + share_inputs - 1) / share_inputs, kernel * kernel});
     conv.attention[0][0].fill_(0.25);  // a slice without a best position
     conv.attention_momentum = torch::randn_like(conv.attention);
   }
@@ -146,6 +148,56 @@ TEST_P(CudaKernels, WeightsEqualTheReference) {
         if (!convs[i].attention.defined()) continue;
         EXPECT_LT(worst(gpu[i].attention, convs[i].attention), 1e-3) << what;
         EXPECT_LT(worst(gpu[i].attention_momentum, convs[i].attention_momentum), 1e-3) << what;
+      }
+    }
+  }
+}
+
+// Blocks of inputs that divide the layer and that do not, at the limit of what a block of threads holds; outputs that
+// are cut into parts.
+TEST_P(CudaKernels, SharedBlocksEqualTheReference) {
+  struct Blocks {
+    int64_t out, in, kernel, share_outputs, share_inputs;
+  };
+  for (const Blocks& b : {Blocks{80, 80, 3, 4, 4},
+                          {10, 7, 3, 4, 4},
+                          {6, 5, 3, 3, 5},
+                          {6, 9, 5, 2, 7},
+                          {5, 97, 3, 1, 96},
+                          {5, 200, 3, 2, 50},
+                          {33, 200, 3, 16, 4},
+                          {9, 3, 3, 9, 1},
+                          {80, 80, 3, 80, 1},
+                          {83, 30, 3, 83, 4},
+                          {320, 100, 3, 320, 1},
+                          {41, 9, 5, 41, 2},
+                          {17, 4, 3, 9, 3}}) {
+    for (const Relax relax : {Relax::kSoftmax, Relax::kStraightThrough}) {
+      for (const double temperature : {6.7, 0.2}) {
+        std::vector<ConvState> convs, gpu;
+        // Two of them, and one without attention between: each has its own part of the memory.
+        for (const int64_t share : {b.share_outputs, int64_t{0}, b.share_outputs}) {
+          convs.push_back(
+              conv_state(b.out, b.in, b.kernel, share, (b.in + 7) / 8 * 8, GetParam(), b.share_inputs, relax));
+          gpu.push_back(on_gpu(convs.back()));
+        }
+        const StepValues values{torch::tensor({0.1, temperature}, torch::kFloat32)}, gpu_values{values.rates.cuda()};
+        reference_->pack_weights(convs, values);
+        cuda_->pack_weights(gpu, gpu_values);
+        reference_->update_convs(convs, values, {0.9, false, 5e-4});
+        cuda_->update_convs(gpu, gpu_values, {0.9, false, 5e-4});
+        for (size_t i = 0; i < convs.size(); ++i) {
+          const std::string what =
+              fmt::format("{} of {}x{} kernel {} share {}x{} at {}, {}", i, b.out, b.in, b.kernel, b.share_outputs,
+                          b.share_inputs, temperature, relax == Relax::kSoftmax ? "softmax" : "straight-through");
+          EXPECT_LT(worst(gpu[i].packed, convs[i].packed), near()) << what;
+          EXPECT_LT(worst(gpu[i].weight, convs[i].weight), 1e-4) << what;
+          EXPECT_LT(worst(gpu[i].weight_momentum, convs[i].weight_momentum), 1e-4) << what;
+          if (!convs[i].attention.defined()) continue;
+          EXPECT_LT(worst(gpu[i].attention, convs[i].attention), 1e-3) << what;
+          EXPECT_LT(worst(gpu[i].attention_momentum, convs[i].attention_momentum), 1e-3) << what;
+        }
+        if (HasFailure()) return;
       }
     }
   }

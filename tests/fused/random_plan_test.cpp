@@ -32,6 +32,8 @@ Graph random_blocks(uint64_t seed) {
       conv.kernel = {3, 3};
       conv.padding = {1, 1};
       if (random.coin()) conv.method = sal_method();
+      if (one_in(3)) conv.method = sal_method(1, {2, 2});
+      if (one_in(6)) conv.method = sal_method(1, BlockShare::kAllOutputs);
     }
     const std::string made = graph.add(std::move(conv));
     if (one_in(4)) values.push_back(made);  // others may read it, too

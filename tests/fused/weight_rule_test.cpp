@@ -7,6 +7,8 @@
 #include "onetap/train/sgd.h"
 #include "tests/fused/networks.h"
 
+#include <fmt/format.h>
+
 namespace onetap::fused {
 namespace {
 
@@ -54,13 +56,22 @@ struct Weights {
 };
 
 TEST(WeightRules, StepAsSgdOnTheLayersGradientsDoes) {
-  for (const int64_t taps : {1, 2}) {
-    Weights weights(sal_method(taps, 2), torch::kCPU);
+  const Method methods[] = {sal_method(1, 2),
+                            sal_method(2, 2),
+                            sal_method(1, {4, 3}),
+                            sal_method(2, {3, 2}),
+                            sal_method(1, BlockShare::kAllOutputs),
+                            sal_method(1, {3, 2}).set("relax", "straight-through"),
+                            sal_method(2, 3).set("relax", "straight-through")};
+  for (const Method& method : methods) {
+    SCOPED_TRACE(fmt::format("taps {} share {} relax {}", method.number("taps"), share_text(method.blocks("share")),
+                             method.word("relax")));
+    Weights weights(method, torch::kCPU);
     const auto& layer = weights.convs.front().layer;
     weights.rules.pack(weights.convs, weights.values);
     layer->set_temperature(weights.values.rates[1].item<double>());
     const auto effective = layer->effective_weight();
-    EXPECT_TRUE(torch::allclose(weights.convs.front().packed, effective.detach(), 1e-5, 1e-7)) << taps;
+    EXPECT_TRUE(torch::allclose(weights.convs.front().packed, effective.detach(), 1e-5, 1e-7));
     effective.backward(weights.convs.front().grad);
     std::vector<torch::Tensor> expected;  // with momenta of zero, a step is the rate times gradient and decay
     for (const auto& parameter : layer->parameters()) {
@@ -69,7 +80,7 @@ TEST(WeightRules, StepAsSgdOnTheLayersGradientsDoes) {
     weights.rules.update(weights.convs, weights.values, {0.9, false, 1e-3});
     const auto parameters = layer->parameters();
     for (size_t i = 0; i < parameters.size(); ++i) {
-      EXPECT_TRUE(torch::allclose(parameters[i].detach(), expected[i], 1e-4, 1e-6)) << taps << ", parameter " << i;
+      EXPECT_TRUE(torch::allclose(parameters[i].detach(), expected[i], 1e-4, 1e-6)) << "parameter " << i;
     }
   }
 }

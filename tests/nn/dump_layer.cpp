@@ -13,10 +13,14 @@ struct Case {
   const char* name;
   int64_t in, out, stride, share, taps;
   double temperature;
+  int64_t share_inputs = 1;
+  bool straight_through = false;
 };
 
 void dump(const Case& c, NamedTensors& all) {
-  ShiftAttentionConv2d layer(ShiftAttentionConvOptions<2>(c.in, c.out, 3).stride(c.stride).share(c.share).taps(c.taps));
+  auto options = ShiftAttentionConvOptions<2>(c.in, c.out, 3).stride(c.stride).share(c.share).taps(c.taps);
+  if (c.straight_through) options.relax(onetap::Relax::kStraightThrough);
+  ShiftAttentionConv2d layer(options.share_inputs(c.share_inputs));
   layer->set_temperature(c.temperature);
   auto x = torch::randn({4, c.in, 12, 11}).requires_grad_(true);
   const auto y = layer->forward(x);
@@ -34,9 +38,10 @@ void dump(const Case& c, NamedTensors& all) {
       {"grad_x", x.grad()},
       {"grad_weight", layer->weight.grad()},
       {"grad_attention", layer->attention.grad()},
-      {"settings", torch::tensor({static_cast<double>(c.stride), static_cast<double>(c.share),
-                                  static_cast<double>(c.taps), c.temperature},
-                                 torch::kFloat64)}};
+      {"settings",
+       torch::tensor({static_cast<double>(c.stride), static_cast<double>(c.share), static_cast<double>(c.taps),
+                      c.temperature, static_cast<double>(c.share_inputs), c.straight_through ? 1.0 : 0.0},
+                     torch::kFloat64)}};
   for (const auto& [name, tensor] : tensors) all.emplace_back(std::string(c.name) + "/" + name, tensor);
 }
 
@@ -52,6 +57,10 @@ int main(int argc, char** argv) {
   dump({"share", 16, 32, 1, 4, 1, 0.5}, all);
   dump({"odd-share", 5, 7, 2, 4, 1, 0.5}, all);
   dump({"two-taps", 8, 8, 1, 1, 2, 0.7}, all);
+  dump({"blocks", 16, 32, 1, 4, 1, 0.5, 4}, all);
+  dump({"odd-blocks", 5, 7, 2, 4, 2, 0.5, 3}, all);
+  dump({"through", 8, 10, 1, 10, 1, 0.7, 1, true}, all);
+  dump({"odd-through", 9, 10, 2, 4, 2, 0.7, 4, true}, all);
   write_tensors(argv[1], all);
   return 0;
 }

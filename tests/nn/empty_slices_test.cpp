@@ -131,6 +131,23 @@ TEST(EmptySlices, SoftWeightsAreAttentionTimesGate) {
   EXPECT_TRUE(soft.allclose(layer->masked_weight(), 0, 1e-6));
 }
 
+// Forward the hard layer, bit for bit; gradients those of the soft one.
+TEST(EmptySlices, StraightThrough) {
+  ShiftAttentionConv2d soft = layer_of(0.5);
+  torch::manual_seed(4);
+  ShiftAttentionConv2d straight(ShiftAttentionConvOptions<2>(6, 8, 3).density(0.5).relax(Relax::kStraightThrough));
+  const auto direction = torch::randn({8, 6, 3, 3});
+  soft->set_temperature(0.7);
+  straight->set_temperature(0.7);
+  const auto trained = straight->masked_weight();
+  straight->set_mode(AttentionMode::kHard);
+  EXPECT_TRUE(trained.equal(straight->masked_weight()));
+  const auto expected =
+      torch::autograd::grad({(soft->masked_weight() * direction).sum()}, {soft->attention, soft->keep});
+  const auto got = torch::autograd::grad({(trained * direction).sum()}, {straight->attention, straight->keep});
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(got[i].allclose(expected[i], 1e-5, 1e-7)) << i;
+}
+
 TEST(EmptySlices, ALayerThatKeepsAllHasNoLogitForIt) {
   EXPECT_EQ(layer_of(1)->parameters().size(), 2u);
   EXPECT_EQ(layer_of(0.999)->parameters().size(), 2u);  // of 48 sets all

@@ -3,7 +3,7 @@
 usage: peer_test.py DUMP_LAYER [REFERENCE.py]
 
 The formulas below are the method's own: N = A / sd(A), P = softmax(N / T), y = conv(x, W * P), and with several taps
-the elementwise maximum of the softmaxes. REFERENCE.py is another implementation with a class Conv to hold against.
+the elementwise maximum of the softmaxes. Straight-through has the hard max in the place of P, and P's gradient. REFERENCE.py is another implementation with a class Conv to hold against.
 """
 import importlib.util
 import json
@@ -40,25 +40,26 @@ def read(path):
 
 
 def formulas(case, hard):
-    stride, share, taps, temperature = case["settings"].tolist()
+    stride, share, taps, temperature, share_inputs, through = case["settings"].tolist()
     x, weight, attention = (case[key].clone().requires_grad_(True) for key in ("x", "weight", "attention"))
     logits = attention if taps > 1 else attention[None]
     n = logits / logits.std(-1, keepdim=True)
-    if hard:
+    p = F.softmax(n / temperature, -1).max(0).values
+    if hard or through:
         # Several taps: where two meet, the nearest runner-up takes the free place.
-        score = (n - n.max(-1, keepdim=True).values).max(0).values
-        p = torch.zeros_like(score).scatter_(-1, score.topk(int(taps), -1).indices, 1.0)
-    else:
-        p = F.softmax(n / temperature, -1).max(0).values
-    p = p.repeat_interleave(int(share), 0)[:weight.shape[0]].view_as(weight)
+        score = (n - n.max(-1, keepdim=True).values).max(0).values.detach()
+        one = torch.zeros_like(score).scatter_(-1, score.topk(int(taps), -1).indices, 1.0)
+        p = one + (p - p.detach())
+    p = p.repeat_interleave(int(share), 0)[:weight.shape[0]]
+    p = p.repeat_interleave(int(share_inputs), 1)[:, :weight.shape[1]].reshape(weight.shape)
     return F.conv2d(x, weight * p, None, int(stride), 1), x, weight, attention
 
 
 def reference_layer(module, case):
     """The same layer by REFERENCE.py, or nothing where it has no such layer."""
-    stride, share, taps, temperature = case["settings"].tolist()
+    stride, share, taps, temperature, share_inputs, through = case["settings"].tolist()
     out, inputs = case["weight"].shape[:2]
-    if taps > 1 or out % share:
+    if taps > 1 or out % share or share_inputs > 1 or through:
         return None
     layer = module.Conv(inputs, out, int(stride), kind="sal", group=int(share))
     layer.weight.data.copy_(case["weight"])
@@ -95,11 +96,11 @@ def main():
         for who, result in results.items():
             errors = worst(case, result)
             failures += any(not error <= TOLERANCE for error in errors.values())
-            print(f"{name:10s} {who:10s} " + "  ".join(f"{key} {error:.1e}" for key, error in errors.items()))
+            print(f"{name:12s} {who:10s} " + "  ".join(f"{key} {error:.1e}" for key, error in errors.items()))
         hard = formulas(case, True)[0]
         error = ((case["hard"] - hard).abs().max() / hard.abs().max()).item()
         failures += not error <= TOLERANCE
-        print(f"{name:10s} {'hard':10s} y {error:.1e}")
+        print(f"{name:12s} {'hard':10s} y {error:.1e}")
     print(f"seed {seed}: {failures} of {len(cases)} cases beyond {TOLERANCE}")
     sys.exit(1 if failures else 0)
 
