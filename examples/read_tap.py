@@ -10,9 +10,11 @@ tensors = {name: np.frombuffer(raw[start:][slice(*entry["data_offsets"])], types
            for name, entry in header.items()}
 for node in [node for node in graph["nodes"] if node["op"] == "tapconv" and "kernel" in node]:
     weight, size = tensors[node["name"] + ".weight"], int(np.prod(node["kernel"]))
-    width, groups = (size - 1).bit_length(), -(-weight.shape[0] // node["share"])
-    bits = np.unpackbits(tensors[node["name"] + ".positions"], bitorder="little")[: groups * weight[0].size * width]
-    positions = (bits.reshape(-1, width) @ (1 << np.arange(width))).reshape(groups, *weight.shape[1:])
+    dropped = node.get("dropped", 0)  # weights that are not in the file: position `size` is "none" where there are any
+    width, groups = (size - (dropped == 0)).bit_length(), -(-node["out"] // node["share"])
+    count = groups * ((weight.size + dropped) // node["out"])
+    bits = np.unpackbits(tensors[node["name"] + ".positions"], bitorder="little")[: count * width]
+    positions = (bits.reshape(-1, width) @ (1 << np.arange(width))).reshape(groups, -1)  # [groups, inputs x taps]
     print(f"{node['name']}: {weight.size} weights kept, per position {np.bincount(positions.ravel(), minlength=size)}")
 for node in [node for node in graph["nodes"] if node.get("method") == "binary"]:
     # Weight i of [out, in / groups, ...] is scale[output], negative where bit i is 1; zeros fill the last byte.

@@ -25,4 +25,12 @@ std::vector<int64_t> count_slices(const TapLayout& layout, const std::vector<uin
   return counts;
 }
 
+int64_t dropped_weights(const TapLayout& layout, const std::vector<uint16_t>& codes) {
+  int64_t dropped = 0;
+  for (int64_t i = 0; i < layout.codes(); ++i) {
+    if (codes[static_cast<size_t>(i)] == layout.none()) dropped += layout.slices_of(i / layout.taps);
+  }
+  return dropped;
+}
+
 }  // namespace onetap

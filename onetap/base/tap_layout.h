@@ -20,6 +20,7 @@ struct TapLayout {
   int64_t share_outputs = 1;
   int64_t share_inputs = 1;
   bool may_be_empty = false;
+  int64_t dropped = 0;  // weights that empty entries leave out, as dropped_weights() counts them
 
   int64_t output_blocks() const { return blocks(outputs, share_outputs); }
   int64_t input_blocks() const { return blocks(inputs, share_inputs); }
@@ -31,6 +32,8 @@ struct TapLayout {
   int64_t first_code(int64_t output, int64_t input) const { return set_of(output, input) * taps; }
   int64_t codes() const { return sets() * taps; }
   int64_t slices() const { return outputs * inputs; }
+  int64_t weights() const { return slices() * taps; }
+  int64_t kept_weights() const { return weights() - dropped; }
   // Slices that a set stands for: the area of its block.
   int64_t slices_of(int64_t set) const;
 
@@ -49,5 +52,8 @@ struct TapLayout {
 
 // Slices that keep each position. A set counts as often as there are slices that have it; an empty entry not at all.
 std::vector<int64_t> count_slices(const TapLayout& layout, const std::vector<uint16_t>& codes);
+
+// Weights that the empty entries of these codes leave out: an entry has a weight in every slice of its set's block.
+int64_t dropped_weights(const TapLayout& layout, const std::vector<uint16_t>& codes);
 
 }  // namespace onetap

@@ -21,7 +21,7 @@ void count_weights(const Graph& graph, const Node& node, CountRules rules, Layer
   const bool is_frozen = node.op == Op::kTapConv || find_frozen_method(method.name) != nullptr;
   const bool finished = is_frozen || rules == CountRules::kPaper;
   const bool kept_only = node.is_pruned() && finished;
-  const double weights = as_double(layout.slices() * (kept_only ? layout.taps : layout.positions));
+  const double weights = as_double(kept_only ? layout.kept_weights() : layout.slices() * layout.positions);
 
   count.params = finished ? weights * method.weight_bits / 32.0 : weights;
   if (node.bias) count.params += as_double(node.out);
@@ -104,11 +104,16 @@ ShortcutRule settle(const Graph& graph, ShortcutRule rule) {
 NetworkCount count_network(const Graph& graph, const CountOptions& options) {
   const PaperActivations paper(graph, settle(graph, options.shortcuts));
   NetworkCount total;
+  int64_t pruned = 0, dropped = 0;  // weights of slices that keep `taps` each
   for (const Node& node : graph.nodes()) {
     LayerCount count;
     count.name = node.name;
     if (has_weights(node.op)) {
       count_weights(graph, node, options.rules, count);
+      const TapLayout layout = tap_layout(graph, node);
+      count.empty = as_double(layout.dropped) / as_double(layout.weights());
+      dropped += layout.dropped;
+      if (node.is_pruned()) pruned += layout.weights();
     } else if (node.op == Op::kBatchNorm || node.op == Op::kAffine || node.op == Op::kActiveShift) {
       count.params = 2.0 * as_double(node.shape[0]);  // scale and shift of a channel, or its two distances
     }
@@ -122,6 +127,7 @@ NetworkCount count_network(const Graph& graph, const CountOptions& options) {
     total.activations += count.activations;
     total.layers.push_back(std::move(count));
   }
+  if (pruned > 0) total.empty = as_double(dropped) / as_double(pruned);
   return total;
 }
 

@@ -38,6 +38,7 @@ struct LayerCount {
   std::string name;
   double params = 0;       // 32-bit words; the bits of positions make fractions
   double macs = 0;         // for one image
+  double empty = 0;        // share of the weights of pruned slices that were dropped; their MACs are not made
   double activations = 0;  // values for one image. Paper: input, conv, batch norm, active shift, pooled, final values.
                            // Plain: outputs of conv and linear layers
 };
@@ -47,6 +48,7 @@ struct NetworkCount {
   double params = 0;
   double macs = 0;
   double activations = 0;
+  double empty = 0;  // over all pruned layers
 };
 
 NetworkCount count_network(const Graph& graph, const CountOptions& options);

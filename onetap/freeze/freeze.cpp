@@ -3,6 +3,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/half.h"
 #include "onetap/graph/batch_norm.h"
+#include "onetap/graph/tap_layout.h"
 #include "onetap/nn/tensor_file.h"
 #include "onetap/tap/fold.h"
 
@@ -43,6 +44,10 @@ class Freezer {
         for (size_t i = 0; i < tensors.weight.count(); ++i) weight[i] = float_from_half(half_from_float(weight[i]));
       }
       net.layers[node.name] = std::move(tensors);
+    }
+    for (const Node& node : form_.graph.nodes()) {
+      // How many weights empty sets leave out is known only now.
+      if (node.op == Op::kTapConv && tap_layout(form_.graph, node).may_be_empty) update_dropped(net, node.name);
     }
     check_tap_net(net);
     return net;

@@ -67,10 +67,10 @@ void StageCheck::trained(nn::GraphModule& module) {
   }
 }
 
-void StageCheck::recalibrated(nn::GraphModule& module) {
+void StageCheck::hardened(const char* name, nn::GraphModule& module) {
   const nn::EvaluationScope scope(module);
   const nn::ModeGuard guard(module, nn::AttentionMode::kHard);
-  add("recalibrated", predict_by_module(module, test_, options_, "recalibrated"));
+  add(name, predict_by_module(module, test_, options_, name));
 }
 
 void StageCheck::frozen(const char* name, const TapNet& net) {
@@ -82,11 +82,12 @@ double rounding_tolerance(WeightType type) {
   return type == WeightType::kF16 ? 2e-2 : 1e-4;
 }
 
-void check_stages(const std::vector<Stage>& stages, WeightType type) {
+void check_stages(const std::vector<Stage>& stages, WeightType type, bool only_zeros) {
   for (const Stage& stage : stages) {
-    const bool must_agree = stage.name == "folded" || stage.name == "file";
-    // The file holds what is in memory, bit for bit; only folding may round.
-    const double allowed = stage.name == "file" ? 0.0 : rounding_tolerance(type);
+    const bool is_folded = stage.name == "folded";
+    const bool must_agree = is_folded || stage.name == "file" || (stage.name == "dropped" && only_zeros);
+    // The file holds what is in memory, bit for bit, and zeros add nothing; only folding may round.
+    const double allowed = is_folded ? rounding_tolerance(type) : 0.0;
     if (must_agree && !(stage.from_before.relative() <= allowed)) {
       throw Error(ErrorKind::kCheck,
                   fmt::format("[freeze] expected outputs of stage '{}' within {:g} of the stage before, got {:g} "

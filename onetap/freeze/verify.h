@@ -13,7 +13,7 @@
 namespace onetap {
 
 struct Stage {
-  std::string name;  // soft, hard (or dense), recalibrated, folded, file
+  std::string name;  // soft, hard (or dense), recalibrated, folded, dropped, file; given: a file that is there
   Predictions predictions;
   OutputDifference from_before;  // to the stage before; zero for the first
 };
@@ -33,13 +33,15 @@ class StageCheck {
 
   // soft and hard; dense alone for a network without a soft form.
   void trained(nn::GraphModule& module);
-  // The hard (or dense) network again, with new statistics.
-  void recalibrated(nn::GraphModule& module);
+  // The hard (or dense) network again: without weights that were dropped, with new statistics.
+  void dropped(nn::GraphModule& module) { hardened("dropped", module); }
+  void recalibrated(nn::GraphModule& module) { hardened("recalibrated", module); }
   void frozen(const char* name, const TapNet& net);
 
   const std::vector<Stage>& stages() const { return stages_; }
 
  private:
+  void hardened(const char* name, nn::GraphModule& module);
   void add(const char* name, Predictions predictions);
 
   const Dataset& test_;
@@ -50,7 +52,8 @@ class StageCheck {
 // Relative difference of outputs that rounding explains.
 double rounding_tolerance(WeightType type);
 
-// kCheck naming the stage if folding or the file changed the outputs by more than rounding.
-void check_stages(const std::vector<Stage>& stages, WeightType type);
+// kCheck naming the stage if folding or the file changed the outputs by more than rounding, or if dropping changed them
+// at all although `only_zeros` were dropped.
+void check_stages(const std::vector<Stage>& stages, WeightType type, bool only_zeros = true);
 
 }  // namespace onetap

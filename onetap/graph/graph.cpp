@@ -111,8 +111,8 @@ const Node& Graph::input() const {
 
 void Graph::set_method(std::string_view name, const Method& method) {
   const Node& old = node(name);
-  if (old.op != Op::kConv && old.op != Op::kLinear) {
-    fail_usage("[graph] {}: only a conv or a linear layer has a training method", name);
+  if (old.op != Op::kConv && old.op != Op::kLinear && old.op != Op::kTapConv) {
+    fail_usage("[graph] {}: only a conv, a tapconv or a linear layer has a method", name);
   }
   Node changed = old;
   changed.method = method;

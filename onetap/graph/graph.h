@@ -129,7 +129,7 @@ class Graph {
   // The node's only (first) input.
   const Node& source(const Node& node) const { return this->node(node.inputs.at(0)); }
 
-  // Gives a conv or linear node another training method; checks that the node can have it.
+  // Gives a conv, tapconv or linear node another method; checks that the node can have it.
   void set_method(std::string_view name, const Method& method);
 
   // Throws unless there is exactly one input and the result has `classes` values; 0 checks any vector.

@@ -35,18 +35,19 @@ const MethodInfo& frozen_row() {
     for (const MethodKey& key : sal_row().keys) {
       if (key.name == "taps" || key.name == "share") info.keys.push_back(key);
     }
-    MethodKey empty;
-    empty.name = "may_be_empty";
-    empty.help = "1: sets may have entries without a position";
-    empty.usual = int64_t{0};
-    empty.high = 1;
-    empty.is_shown = false;
-    info.keys.push_back(empty);
+    MethodKey dropped;
+    dropped.name = "dropped";
+    dropped.help = "weights that are left out: their positions are 'none'";
+    dropped.usual = int64_t{0};
+    dropped.high = static_cast<double>(int64_t{1} << 40);
+    dropped.is_shown = false;
+    info.keys.push_back(dropped);
     info.frozen = info.op = Op::kTapConv;
     info.keep = [](const Method& method, TapLayout& layout) {
       layout.taps = method.number("taps");
       share_blocks(layout, method.blocks("share"));
-      layout.may_be_empty = method.number("may_be_empty") != 0;
+      layout.dropped = method.number("dropped");
+      layout.may_be_empty = layout.dropped > 0;
     };
     return info;
   }();
@@ -136,7 +137,7 @@ Method frozen_taps(const TapLayout& layout) {
   return Method(frozen_row())
       .set("taps", layout.taps)
       .set("share", BlockShare(layout.share_outputs, layout.share_inputs))
-      .set("may_be_empty", int64_t{layout.may_be_empty ? 1 : 0});
+      .set("dropped", layout.dropped);
 }
 
 Method frozen_taps(int64_t taps, int64_t share) {

@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/graph/method_table.h"
+#include "onetap/graph/tap_layout.h"
 
 #include <algorithm>
 
@@ -124,6 +125,10 @@ Shape conv_shape(const Node& node, const Shape& in) {
   check_method(node, in[0]);
   if (node.out * (in[0] / node.groups) > kMaxElements / node.kernel.area()) {
     fail_usage("[graph] {}: more than 2^40 weights", node.name);
+  }
+  if (const TapLayout layout = tap_layout(node, in[0]); layout.dropped > layout.weights()) {
+    fail_usage("[graph] {}: expected dropped of at most {} (its weights), got {}", node.name, layout.weights(),
+               layout.dropped);
   }
   return windows(node, in, node.out);
 }

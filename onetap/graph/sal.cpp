@@ -3,6 +3,7 @@
 #include "onetap/graph/method_table.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace onetap {
 
@@ -38,10 +39,18 @@ MethodInfo sal_row() {
   relax.words = {"auto", "softmax", "straight-through"};
   relax.is_shown = false;
 
+  MethodKey density;
+  density.name = "density";
+  density.help = "share of the slices (or of the blocks that share positions) that keep their taps";
+  density.usual = 1.0;
+  density.low = 0.001;
+  density.high = 1;
+  density.is_shown = false;
+
   MethodInfo info;
   info.name = "sal";
   info.help = "Shift Attention Layers";
-  info.keys = {taps, share, init, relax};
+  info.keys = {taps, share, init, relax, density};
   info.needs_positions = true;
   info.may_have_bias = false;
   info.has_soft_form = true;
@@ -49,11 +58,17 @@ MethodInfo sal_row() {
   info.keep = [](const Method& method, TapLayout& layout) {
     layout.taps = method.number("taps");
     share_blocks(layout, method.blocks("share"));
+    if (method.info().find_key("density") == nullptr) return;  // others keep taps the same way, in all of their sets
+    // Which sets are empty, and so how many weights where blocks are of several sizes, is known once it is trained.
+    const int64_t sets = layout.sets(), empty = sets - kept_sets(layout, method.real("density"));
+    layout.dropped = static_cast<int64_t>(static_cast<double>(layout.weights()) * static_cast<double>(empty) /
+                                          static_cast<double>(sets));
+    layout.may_be_empty = empty > 0;
   };
-  // A logit for every position of every tap.
+  // A logit for every position of every tap, and one for every set if some are to be empty.
   info.extra_parameters = [](const Graph& graph, const Node& node) {
     const TapLayout layout = tap_layout(graph, node);
-    return layout.codes() * layout.positions;
+    return layout.codes() * layout.positions + (layout.may_be_empty ? layout.sets() : 0);
   };
   return info;
 }
@@ -63,6 +78,10 @@ Method sal_method(int64_t taps, BlockShare share, TapInit init) {
       .set("taps", taps)
       .set("share", share)
       .set("init", init == TapInit::kCentre ? "centre" : "uniform");
+}
+
+int64_t kept_sets(const TapLayout& layout, double density) {
+  return std::max<int64_t>(1, std::llround(density * static_cast<double>(layout.sets())));
 }
 
 TapInit tap_init(const Method& sal) {

@@ -1,6 +1,7 @@
 // Shift Attention Layers as a method: their row of the table, and their keys by name for C++ code.
 #pragma once
 
+#include "onetap/base/tap_layout.h"
 #include "onetap/graph/graph.h"
 
 namespace onetap {
@@ -17,6 +18,9 @@ MethodInfo sal_row();
 Method sal_method(int64_t taps = 1, BlockShare share = {}, TapInit init = TapInit::kUniform);
 
 TapInit tap_init(const Method& sal);
+
+// Sets that a layer of this density keeps: at least one.
+int64_t kept_sets(const TapLayout& layout, double density);
 // `auto` is straight-through with share=all and share=allxN, else softmax.
 Relax tap_relax(const Method& sal);
 

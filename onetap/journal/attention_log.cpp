@@ -44,6 +44,8 @@ LayerAttention parse_layer(const nlohmann::json& object, std::string_view label)
   for (const double share : layer.mean_p) check_share(share);
   for (const double share : layer.max_p) check_share(share);
   check_share(layer.agreement.value_or(0));
+  if (object.contains("none")) layer.none = json_number(object, "none");
+  check_share(layer.none);
   return layer;
 }
 
@@ -64,6 +66,7 @@ std::string AttentionLine::json() const {
     item["max_p"] = rounded(layer.max_p);
     item["agreement"] = layer.agreement ? nlohmann::ordered_json(std::round(*layer.agreement * 1e5) / 1e5)
                                         : nlohmann::ordered_json(nullptr);
+    if (layer.none > 0) item["none"] = std::round(layer.none * 1e5) / 1e5;
     list.push_back(std::move(item));
   }
   object["layers"] = std::move(list);

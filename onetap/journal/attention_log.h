@@ -23,6 +23,7 @@ struct LayerAttention {
   std::vector<int64_t> kept;        // per position: slices that would keep it if frozen now
   std::vector<double> max_p;        // kBins shares of slices by their largest P
   std::optional<double> agreement;  // share of kept taps that the line before kept too; none in the first line
+  double none = 0;                  // share of the taps that empty slices leave out
 
   int64_t positions() const { return kernel_h * kernel_w; }
 };

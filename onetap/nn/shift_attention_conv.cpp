@@ -3,6 +3,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/graph/tap_layout.h"
 #include "onetap/nn/attention.h"
+#include "onetap/nn/empty_slices.h"
 
 #include <cmath>
 
@@ -39,6 +40,9 @@ void check(const ShiftAttentionConvOptions<D>& options) {
   if (options.share() < 1 || options.share() > options.out_channels()) {
     fail_usage("[shift_attention_conv] expected share in 1..{} (output channels), got {}", options.out_channels(),
                options.share());
+  }
+  if (!(options.density() > 0 && options.density() <= 1)) {
+    fail_usage("[shift_attention_conv] expected a density above 0 and at most 1, got {}", options.density());
   }
   if (options.groups() < 1 || options.in_channels() % options.groups() != 0 ||
       options.out_channels() % options.groups() != 0) {
@@ -79,17 +83,47 @@ torch::Tensor ShiftAttentionConvBase::spread(const torch::Tensor& by_set) const 
   return expand_sets(by_set, layout_).view(weight.sizes());
 }
 
+torch::Tensor ShiftAttentionConvBase::soft_sets(const torch::Tensor& temperature) const {
+  const auto p = soft_attention(logits(), temperature);
+  if (!keep.defined()) return p;
+  return p * keep_gate(keep, kept_sets(layout_, density_), temperature).unsqueeze(-1);
+}
+
+torch::Tensor ShiftAttentionConvBase::trained_sets(const torch::Tensor& temperature) const {
+  if (!keep.defined()) return trained_attention(logits(), temperature, relax_);
+  const auto soft = soft_sets(temperature);
+  // As trained_attention() does, of attention and gate together.
+  return relax_ == Relax::kSoftmax ? soft : hard_sets() + (soft - soft.detach());
+}
+
+torch::Tensor ShiftAttentionConvBase::kept_mask() const {
+  return keep_mask(keep, kept_sets(layout_, density_)).unsqueeze(-1);
+}
+
+torch::Tensor ShiftAttentionConvBase::hard_sets() const {
+  return keep.defined() ? hard_mask(logits()) * kept_mask() : hard_mask(logits());
+}
+
+torch::Tensor ShiftAttentionConvBase::hard_codes() const {
+  const auto positions = hard_positions(logits());
+  return keep.defined() ? positions.masked_fill(kept_mask() == 0, layout_.none()) : positions;
+}
+
 torch::Tensor ShiftAttentionConvBase::finished_mask(AttentionMode mode) const {
-  return spread(mode == AttentionMode::kRound ? rounded_mask(logits(), temperature()) : hard_mask(logits()));
+  if (mode != AttentionMode::kRound) return spread(hard_sets());
+  if (!keep.defined()) return spread(rounded_mask(logits(), temperature()));
+  const torch::NoGradGuard no_grad;
+  const auto p = soft_sets(torch::scalar_tensor(temperature(), torch::kFloat64));
+  return spread((p > 0.5).to(weight.scalar_type()));
 }
 
 torch::Tensor ShiftAttentionConvBase::mask() const {
   if (mode() != AttentionMode::kSoft) return finished_mask(mode());
-  return spread(trained_attention(logits(), torch::scalar_tensor(temperature(), torch::kFloat64), relax_));
+  return spread(trained_sets(torch::scalar_tensor(temperature(), torch::kFloat64)));
 }
 
 torch::Tensor ShiftAttentionConvBase::soft_weight(const torch::Tensor& temperature) const {
-  return weight * spread(trained_attention(logits(), temperature, relax_));
+  return weight * spread(trained_sets(temperature));
 }
 
 torch::Tensor ShiftAttentionConvBase::finished_weight(AttentionMode mode) const {
@@ -97,12 +131,13 @@ torch::Tensor ShiftAttentionConvBase::finished_weight(AttentionMode mode) const 
 }
 
 FrozenConv ShiftAttentionConvBase::freeze() const {
-  const auto positions = hard_positions(logits());
-  return {weight.detach().flatten(2).gather(2, expand_sets(positions, layout_)), positions, {}};
+  auto kept = weight.detach().flatten(2).gather(2, expand_sets(hard_positions(logits()), layout_));
+  if (keep.defined()) kept = kept * expand_sets(kept_mask(), layout_);
+  return {kept, hard_codes(), {}};
 }
 
 std::optional<TapChoice> ShiftAttentionConvBase::describe() const {
-  return TapChoice{soft_attention(logits(), temperature()), hard_positions(logits())};
+  return TapChoice{soft_sets(torch::scalar_tensor(temperature(), torch::kFloat64)), hard_codes()};
 }
 
 void ShiftAttentionConvBase::make_parameters(int64_t out, int64_t in_per_group, at::IntArrayRef kernel, TapInit init) {
@@ -119,6 +154,9 @@ void ShiftAttentionConvBase::make_parameters(int64_t out, int64_t in_per_group, 
   if (taps() > 1) logits.insert(logits.begin(), taps());
   weight = register_parameter("weight", torch::empty(shape));
   attention = register_parameter("attention", torch::empty(logits));
+  if (kept_sets(layout_, density_) < layout_.sets()) {
+    keep = register_parameter("keep", torch::empty({layout_.output_blocks(), layout_.input_blocks()}));
+  }
   draw_parameters(init);
 }
 
@@ -130,6 +168,7 @@ void ShiftAttentionConvBase::draw_parameters(TapInit init) {
     const int64_t s = attention.size(-1);
     attention.select(-1, s / 2).copy_(attention.amax(-1));
   }
+  if (keep.defined()) keep.uniform_(0.0, 1.0);
 }
 
 template <size_t D>
@@ -140,6 +179,7 @@ ShiftAttentionConvImpl<D>::ShiftAttentionConvImpl(const ShiftAttentionConvOption
   layout_.share_outputs = options.share();
   layout_.share_inputs = options.share_inputs();
   relax_ = options.relax();
+  density_ = options.density();
   make_parameters(options.out_channels(), options.in_channels() / options.groups(), options.kernel_size(),
                   options.init());
 }
@@ -162,7 +202,7 @@ std::shared_ptr<TrainedConv> make_shift_attention_conv(const Node& node, int64_t
   options.stride(both(node.stride)).padding(both(node.padding)).dilation(both(node.dilation)).groups(node.groups);
   const TapLayout layout = tap_layout(node, in_channels);
   options.taps(layout.taps).share(layout.share_outputs).share_inputs(layout.share_inputs);
-  options.init(tap_init(node.method)).relax(tap_relax(node.method));
+  options.init(tap_init(node.method)).relax(tap_relax(node.method)).density(node.method.real("density"));
   return std::make_shared<ShiftAttentionConv2dImpl>(options);
 }
 

@@ -34,6 +34,7 @@ struct ShiftAttentionConvOptions {
   TORCH_ARG(int64_t, share_inputs) = 1;  // and inputs
   TORCH_ARG(TapInit, init) = TapInit::kUniform;
   TORCH_ARG(Relax, relax) = Relax::kSoftmax;
+  TORCH_ARG(double, density) = 1;  // share of the sets of positions that are kept: empty_slices.h
 };
 
 // What every dimension has in common. Soft is P = softmax(N / T), hard are ones at the best `taps` positions. With
@@ -42,6 +43,8 @@ class ShiftAttentionConvBase : public TrainedConv {
  public:
   // [output blocks, input blocks, S]; with several taps [taps, output blocks, input blocks, S].
   torch::Tensor attention;
+  // [output blocks, input blocks]: which sets stay, where some do not; else undefined.
+  torch::Tensor keep;
 
   const TapLayout& layout() const { return layout_; }
   int64_t taps() const { return layout_.taps; }
@@ -67,8 +70,18 @@ class ShiftAttentionConvBase : public TrainedConv {
 
   TapLayout layout_;
   Relax relax_ = Relax::kSoftmax;
+  double density_ = 1;
 
  private:
+  // Of every set [output blocks, input blocks, S]: P, what multiplies the weights in training, and the hard max. Empty
+  // sets are zeros.
+  torch::Tensor soft_sets(const torch::Tensor& temperature) const;
+  torch::Tensor trained_sets(const torch::Tensor& temperature) const;
+  torch::Tensor hard_sets() const;
+  // 1 for sets that stay: [output blocks, input blocks, 1].
+  torch::Tensor kept_mask() const;
+  // hard_positions(), S where sets are empty.
+  torch::Tensor hard_codes() const;
   // What sets have, for every weight.
   torch::Tensor spread(const torch::Tensor& by_set) const;
   torch::Tensor finished_mask(AttentionMode mode) const;

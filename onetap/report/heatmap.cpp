@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/text.h"
+#include "onetap/graph/tap_layout.h"
 #include "onetap/report/heatmap_layout.h"
 #include "onetap/report/svg_canvas.h"
 
@@ -30,7 +31,7 @@ std::vector<double> normalised(const std::vector<Number>& values) {
 std::vector<PositionShares> kept_shares(const AttentionLine& line) {
   std::vector<PositionShares> list;
   for (const LayerAttention& layer : line.layers) {
-    list.push_back({layer.name, layer.kernel_h, layer.kernel_w, normalised(layer.kept), layer.kept});
+    list.push_back({layer.name, layer.kernel_h, layer.kernel_w, normalised(layer.kept), layer.kept, layer.none});
   }
   return list;
 }
@@ -40,7 +41,9 @@ std::vector<PositionShares> kept_shares(const TapNet& net) {
   for (const Node& node : net.graph.nodes()) {
     if (node.op != Op::kTapConv) continue;
     const std::vector<int64_t> kept = kept_counts(net, node);
-    list.push_back({node.name, node.kernel.h, node.kernel.w, normalised(kept), kept});
+    const TapLayout layout = tap_layout(net.graph, node);
+    const double none = static_cast<double>(layout.dropped) / static_cast<double>(layout.weights());
+    list.push_back({node.name, node.kernel.h, node.kernel.w, normalised(kept), kept, none});
   }
   return list;
 }
@@ -86,6 +89,8 @@ std::string heatmap_csv(const std::vector<PositionShares>& layers) {
   for (const PositionShares& layer : layers) {
     check_shares(layer);
     const std::string name = csv_field(layer.layer);
+    // Not a position of the kernel: it has no place, and a share of all taps rather than of the kept ones.
+    if (layer.none > 0) csv += fmt::format("{},,,,,,{:.8g}\n", name, layer.none);
     for (int64_t row = 0; row < layer.kernel_h; ++row) {
       for (int64_t column = 0; column < layer.kernel_w; ++column) {
         const auto position = static_cast<size_t>(row * layer.kernel_w + column);

@@ -18,6 +18,7 @@ struct PositionShares {
   int64_t kernel_h = 0, kernel_w = 0;
   std::vector<double> share;  // rows first
   std::vector<int64_t> kept;  // counts behind the shares; empty for a mean of P
+  double none = 0;            // share of the layer's taps that were dropped; `share` is of the others
 };
 
 std::vector<PositionShares> kept_shares(const AttentionLine& line);
@@ -46,7 +47,7 @@ std::string heatmap_svg(const std::vector<PositionShares>& layers, const Heatmap
 Raster heatmap_raster(const std::vector<PositionShares>& layers, const HeatmapOptions& options, int scale = 2);
 
 // layer,row,column,dy,dx,kept,share: rows and columns from 0, dy and dx from the centre of the kernel; `kept` is empty
-// for a mean of P.
+// for a mean of P. A layer with dropped taps begins with a row without a position: their share.
 std::string heatmap_csv(const std::vector<PositionShares>& layers);
 
 }  // namespace onetap

@@ -26,6 +26,7 @@ constexpr double kTick = 4;
 constexpr double kMapsTop = kBarTop + kBarHeight + kTick + 12 + 22;
 constexpr double kNameHeight = 16;    // layer's name over a map
 constexpr double kOffsetHeight = 14;  // column offsets between name and grid
+constexpr double kNoneHeight = 16;    // share of dropped taps below the grid
 constexpr double kNameRoom = 104;     // even a 1x1 map has room for a name of this width
 
 constexpr size_t kFewMaps = 8;    // up to here in rows of four, as in the paper
@@ -62,6 +63,9 @@ void check_shares(const PositionShares& layer) {
   if (!kernel_ok || layer.share.size() != positions || (!layer.kept.empty() && layer.kept.size() != positions)) {
     fail_usage("[heatmap] expected a share for each of {}x{} positions, got {} shares and {} counts ('{}')",
                layer.kernel_h, layer.kernel_w, layer.share.size(), layer.kept.size(), layer.layer);
+  }
+  if (!(layer.none >= 0 && layer.none <= 1)) {
+    fail_usage("[heatmap] expected a share of dropped taps of 0 to 1, got {} ('{}')", layer.none, layer.layer);
   }
   for (const double share : layer.share) {
     if (!(share >= 0 && share <= 1 + 1e-9)) {
@@ -129,7 +133,8 @@ void HeatmapLayout::place_maps() {
     for (size_t i = first; i < end; ++i) {
       maps_[i].x = kMargin + static_cast<double>(i - first) * (slot_width_ + kGap);
       maps_[i].y = y;
-      row_height = std::max(row_height, kNameHeight + kOffsetHeight + maps_[i].grid_height());
+      const double below = maps_[i].layer->none > 0 ? kNoneHeight : 0;
+      row_height = std::max(row_height, kNameHeight + kOffsetHeight + maps_[i].grid_height() + below);
     }
     y += row_height + kRowGap;
   }
@@ -182,6 +187,10 @@ void HeatmapLayout::draw_map(Canvas& canvas, const Map& map) const {
               shorten_middle(map.layer->layer, characters_in(slot_width_ - axis_, Canvas::kCharacterWidth * kNameSize)),
               {kNameSize, theme_.ink});
   draw_offsets(canvas, map);
+  if (map.layer->none > 0) {
+    canvas.text(grid_x, map.y + kNameHeight + kOffsetHeight + map.grid_height() + kNoneHeight - 4,
+                fmt::format("none {} %", cell_label(map.layer->none, 4)), {kSmallSize, theme_.muted});
+  }
   // Behind the cells, and seen between them: the lines of the grid.
   canvas.rectangle({grid_x, map.y + kNameHeight + kOffsetHeight, map.grid_width(), map.grid_height()}, theme_.grid);
   for (int64_t row = 0; row < map.layer->kernel_h; ++row) {

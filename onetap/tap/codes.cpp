@@ -2,7 +2,23 @@
 
 #include "onetap/base/fail.h"
 
+#include <cstring>
+
 namespace onetap {
+namespace {
+
+// Calls visit(index of a weight in [outputs, inputs, taps]) for each that has a position, in order.
+template <typename Visit>
+void visit_kept(const TapLayout& layout, const std::vector<uint16_t>& codes, Visit&& visit) {
+  for (int64_t slice = 0; slice < layout.slices(); ++slice) {
+    const int64_t first = layout.first_code(slice / layout.inputs, slice % layout.inputs);
+    for (int64_t t = 0; t < layout.taps; ++t) {
+      if (codes[static_cast<size_t>(first + t)] != layout.none()) visit(static_cast<size_t>(slice * layout.taps + t));
+    }
+  }
+}
+
+}  // namespace
 
 void check_codes(const TapLayout& layout, const std::vector<uint16_t>& codes, std::string_view layer) {
   if (codes.size() != static_cast<size_t>(layout.codes())) {
@@ -57,6 +73,30 @@ std::vector<float> spread_weights(const TapLayout& layout, const std::vector<uin
     }
   }
   return dense;
+}
+
+Tensor kept_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const Tensor& weight) {
+  Tensor kept(weight.dtype(), {layout.weights() - dropped_weights(layout, codes)});
+  const size_t bytes = dtype_bytes(weight.dtype());
+  std::byte* to = kept.raw();
+  const std::byte* from = weight.raw();
+  visit_kept(layout, codes, [&](size_t i) {
+    std::memcpy(to, from + i * bytes, bytes);
+    to += bytes;
+  });
+  return kept;
+}
+
+Tensor refill_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const Tensor& kept) {
+  Tensor weight(kept.dtype(), {layout.outputs, layout.inputs, layout.taps});
+  const size_t bytes = dtype_bytes(kept.dtype());
+  std::byte* to = weight.raw();
+  const std::byte* from = kept.raw();
+  visit_kept(layout, codes, [&](size_t i) {
+    std::memcpy(to + i * bytes, from, bytes);
+    from += bytes;
+  });
+  return weight;
 }
 
 std::vector<uint16_t> random_codes(const TapLayout& layout, Random& random) {

@@ -4,6 +4,7 @@
 
 #include "onetap/base/random.h"
 #include "onetap/base/tap_layout.h"
+#include "onetap/base/tensor.h"
 
 #include <cstdint>
 #include <string>
@@ -26,6 +27,11 @@ constexpr uint64_t packed_bytes(uint64_t count, int bits) {
 
 // The weights [outputs, inputs, taps] of a layer at their positions, zeros elsewhere: [outputs, inputs, positions].
 std::vector<float> spread_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const float* weight);
+
+// The weights of a layer without those of empty entries, in the same order: [layout.kept_weights()]. Files hold these.
+Tensor kept_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const Tensor& weight);
+// The way back: [outputs, inputs, taps] with zeros for empty entries. `kept` has as many as the codes keep.
+Tensor refill_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const Tensor& kept);
 
 // Positions uniform in every set; where slices may be empty, about a quarter of the sets are.
 std::vector<uint16_t> random_codes(const TapLayout& layout, Random& random);

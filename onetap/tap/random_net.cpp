@@ -40,7 +40,10 @@ TapNet random_tap_net(const Graph& frozen, uint64_t seed) {
         random_floats(shapes.weight, static_cast<float>(std::sqrt(6.0 / static_cast<double>(inputs))), random);
     if (is_binary(node)) make_binary(tensors.weight);
     tensors.bias = random_floats(shapes.bias, 0.5f, random);
-    if (!shapes.positions.empty()) tensors.positions = random_codes(tap_layout(frozen, node), random);
+    if (shapes.positions.empty()) continue;
+    const TapLayout layout = tap_layout(frozen, node);
+    tensors.positions = random_codes(layout, random);
+    if (layout.may_be_empty) update_dropped(net, node.name);
   }
   return net;
 }

@@ -8,6 +8,7 @@
 namespace onetap {
 
 // Weights scaled to their number of inputs, so that values stay of the same size through any depth; positions uniform.
+// A layer that has dropped weights gets about a quarter of its sets empty, whatever their number was.
 TapNet random_tap_net(const Graph& frozen, uint64_t seed);
 
 }  // namespace onetap

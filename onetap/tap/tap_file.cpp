@@ -23,9 +23,9 @@ namespace onetap {
 namespace {
 
 constexpr const char* kFormat = "onetap-tap";
-constexpr int64_t kVersion = 3;                          // the newest; files say the oldest that has all of theirs
-constexpr int64_t kMaxBinaryWeights = int64_t{1} << 28;  // of a file: 1 GiB in memory
-constexpr const char* kFactPrefix = "about.";            // metadata keys that are facts
+constexpr int64_t kVersion = 3;                         // the newest; files say the oldest that has all of theirs
+constexpr int64_t kMaxSmallWeights = int64_t{1} << 28;  // of a file, of one bit or none: 1 GiB in memory
+constexpr const char* kFactPrefix = "about.";           // metadata keys that are facts
 
 // Types that the tensors of a node have in the file.
 struct LayerTypes {
@@ -47,8 +47,13 @@ LayerTypes stored_types(const TapNet& net, const Node& node, const LayerTensors&
   return {weight == DType::kF32 ? stored_type(node, net.weight_type) : weight, tensors.bias.dtype()};
 }
 
-// Version 2 added shifts, binary weights and tap convolutions of one position, version 3 sets that inputs share or that
-// may be empty.
+// Weights of a tap convolution that the file leaves out.
+int64_t dropped_of(const Graph& graph, const Node& node) {
+  return node.op == Op::kTapConv ? tap_layout(graph, node).dropped : 0;
+}
+
+// Version 2 added shifts, binary weights and tap convolutions of one position, version 3 sets that inputs share and
+// weights that are left out.
 int64_t version_of(const Graph& graph) {
   int64_t version = 1;
   for (const Node& node : graph.nodes()) {
@@ -58,7 +63,7 @@ int64_t version_of(const Graph& graph) {
     }
     if (node.op != Op::kTapConv) continue;
     const TapLayout layout = tap_layout(graph, node);
-    if (layout.share_inputs > 1 || layout.may_be_empty) version = 3;
+    if (layout.share_inputs > 1 || layout.dropped > 0) version = 3;
   }
   return version;
 }
@@ -78,6 +83,9 @@ std::vector<Stored> stored_tensors(const Graph& graph, const Node& node, const L
     const auto bytes = static_cast<int64_t>(packed_bytes(static_cast<uint64_t>(element_count(shapes.weight)), 1));
     list.push_back({Part::kSigns, {node.name + ".signs", DType::kU8, {bytes}, nullptr}});
     list.push_back({Part::kScale, {node.name + ".scale", types.weight, {node.out}, nullptr}});
+  } else if (const int64_t dropped = dropped_of(graph, node); dropped > 0) {
+    const int64_t kept = element_count(shapes.weight) - dropped;
+    list.push_back({Part::kWeight, {node.name + ".weight", types.weight, {kept}, nullptr}});
   } else if (!shapes.weight.empty()) {
     list.push_back({Part::kWeight, {node.name + ".weight", types.weight, shapes.weight, nullptr}});
   }
@@ -222,12 +230,23 @@ class Reader {
     return types;
   }
 
-  // A bit of the file becomes four bytes: a limit before they are taken.
-  void count_binary(int64_t weights, const std::string& layer) {
-    binary_weights_ += weights;
-    if (binary_weights_ <= kMaxBinaryWeights) return;
-    fail_data("[tap] expected at most {} weights of one bit in a file, got {} ({}, {})", kMaxBinaryWeights,
-              binary_weights_, layer, label_);
+  // A bit of the file becomes four bytes, a position "none" those of a whole block: a limit before they are taken.
+  void count_small(int64_t weights, const std::string& layer) {
+    small_weights_ += weights;
+    if (small_weights_ <= kMaxSmallWeights) return;
+    fail_data("[tap] expected at most {} weights of one bit or dropped in a file, got {} ({}, {})", kMaxSmallWeights,
+              small_weights_, layer, label_);
+  }
+
+  // What is not in the file is 0 in memory. Codes first: they say where.
+  void refill(const TapLayout& layout, const std::string& layer, LayerTensors& tensors) {
+    count_small(layout.dropped, layer);
+    check_codes(layout, tensors.positions, layer);
+    if (const int64_t dropped = dropped_weights(layout, tensors.positions); dropped != layout.dropped) {
+      fail_data("[tap] expected {} weights without a position, got {} ({}, {})", layout.dropped, dropped, layer,
+                label_);
+    }
+    tensors.weight = refill_weights(layout, tensors.positions, tensors.weight);
   }
 
   // Returns the number of tensors it used.
@@ -246,7 +265,7 @@ class Reader {
           signs = {static_cast<const char*>(found.data), found.bytes()};
           break;
         case Part::kScale:
-          count_binary(element_count(layer_shapes(net.graph, node).weight), node.name);
+          count_small(element_count(layer_shapes(net.graph, node).weight), node.name);
           tensors.weight = unpack_binary(signs, to_tensor(found), layer_shapes(net.graph, node).weight,
                                          fmt::format("{}, {}", node.name, label_));
           break;
@@ -262,13 +281,14 @@ class Reader {
         }
       }
     }
+    if (dropped_of(net.graph, node) > 0) refill(tap_layout(net.graph, node), node.name, tensors);
     net.layers[node.name] = std::move(tensors);
     return list.size();
   }
 
   const SafetensorsFile& file_;
   const std::string_view label_;
-  int64_t binary_weights_ = 0;
+  int64_t small_weights_ = 0;
   std::optional<WeightType> weight_type_;
 };
 
@@ -293,9 +313,13 @@ std::string tap_bytes(const TapNet& net) {
         const Tensor scales = Tensor::of<float>(pack_binary(tensors.weight).scales, stored.view.shape);
         return held.emplace_back(stored.view.dtype == DType::kF16 ? to_halves(scales) : to_bytes(scales)).data();
       }
-      case Part::kWeight:
-        if (stored.view.dtype == tensors.weight.dtype()) return tensors.weight.raw();
-        return held.emplace_back(to_halves(tensors.weight)).data();
+      case Part::kWeight: {
+        const bool is_whole = dropped_of(net.graph, node) == 0;
+        if (is_whole && stored.view.dtype == tensors.weight.dtype()) return tensors.weight.raw();
+        const Tensor weight =
+            is_whole ? tensors.weight : kept_weights(tap_layout(net.graph, node), tensors.positions, tensors.weight);
+        return held.emplace_back(stored.view.dtype == weight.dtype() ? to_bytes(weight) : to_halves(weight)).data();
+      }
       case Part::kBias:
         return tensors.bias.raw();
       case Part::kPositions:

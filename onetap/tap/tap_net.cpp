@@ -35,6 +35,19 @@ void check_pixels(const PixelScale& pixels) {
   }
 }
 
+// The graph says how many weights are left out, so that counts and lengths need no tensors.
+void check_dropped(const TapLayout& layout, const LayerTensors& tensors, const std::string& layer) {
+  const int64_t dropped = dropped_weights(layout, tensors.positions);
+  if (dropped != layout.dropped) {
+    fail_data("[tap] expected {} weights without a position, got {} ({})", layout.dropped, dropped, layer);
+  }
+  if (dropped == 0) return;
+  const Tensor kept = kept_weights(layout, tensors.positions, tensors.weight);
+  if (refill_weights(layout, tensors.positions, kept) != tensors.weight) {
+    fail_data("[tap] expected weights of 0 where positions are empty ({})", layer);
+  }
+}
+
 // A conv or linear layer has every weight, or one bit of each.
 void check_method(const Node& node) {
   const bool has_weights = node.op == Op::kConv || node.op == Op::kLinear;
@@ -97,7 +110,9 @@ void check_tap_net(const TapNet& net) {
     check_tensor(node, "bias", found->second.bias, shapes.bias);
     if (is_binary(node)) check_binary(found->second.weight, node.name);
     if (node.op == Op::kTapConv) {
-      check_codes(tap_layout(net.graph, node), found->second.positions, node.name);
+      const TapLayout layout = tap_layout(net.graph, node);
+      check_codes(layout, found->second.positions, node.name);
+      check_dropped(layout, found->second, node.name);
     } else if (!found->second.positions.empty()) {
       fail_data("[tap] expected no positions, got {} ({})", found->second.positions.size(), node.name);
     }
@@ -129,6 +144,15 @@ Shape dense_shape(const Graph& graph, const Node& node) {
   Shape shape = layer_shapes(graph, node).weight;
   if (node.op != Op::kTapConv) return shape;
   return {shape[0], shape[1], node.kernel.h, node.kernel.w};
+}
+
+void update_dropped(TapNet& net, const std::string& name) {
+  const Node& node = net.graph.node(name);
+  const TapLayout layout = tap_layout(net.graph, node);
+  LayerTensors& tensors = net.layers.at(name);
+  tensors.weight = refill_weights(layout, tensors.positions, kept_weights(layout, tensors.positions, tensors.weight));
+  Method method = node.method;
+  net.graph.set_method(name, method.set("dropped", dropped_weights(layout, tensors.positions)));
 }
 
 std::vector<int64_t> kept_counts(const TapNet& net, const Node& node) {

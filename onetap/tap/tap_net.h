@@ -29,7 +29,7 @@ struct LayerTensors {
   Tensor weight;
   // [out] where the node has a bias, else empty; affine: the shift.
   Tensor bias;
-  // Tap conv: the codes of its TapLayout, ascending within a set. The weight of an empty entry is there, and unused.
+  // Tap conv: the codes of its TapLayout, ascending within a set. The weight of an empty entry is there, and 0.
   std::vector<uint16_t> positions;
 
   bool operator==(const LayerTensors& other) const {
@@ -61,7 +61,8 @@ struct LayerShapes {
 LayerShapes layer_shapes(const Graph& graph, const Node& node);
 
 // kData unless the graph is one of inference ops, every tensor has its shape, floats are finite, positions in range,
-// binary weights of one magnitude per output, and pixels are scaled by finite numbers.
+// as many of them empty as the node says, binary weights of one magnitude per output, and pixels are scaled by finite
+// numbers.
 void check_tap_net(const TapNet& net);
 
 // The values of a node's weight or bias, null if it is empty: for code that computes in F32. kData with the node's name
@@ -72,6 +73,10 @@ const float* floats_of(const Node& node, const Tensor& tensor);
 // convolution, as they are of others.
 std::vector<float> dense_weight(const TapNet& net, const Node& node);
 Shape dense_shape(const Graph& graph, const Node& node);
+
+// After positions of a tap conv became empty: clears the weights of empty entries, and writes into the graph how many
+// there are (`dropped`).
+void update_dropped(TapNet& net, const std::string& name);
 
 // Slices that keep each position of a tap conv's kernel.
 std::vector<int64_t> kept_counts(const TapNet& net, const Node& node);

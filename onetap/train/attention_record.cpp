@@ -4,6 +4,7 @@
 #include "onetap/train/finite.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace onetap {
 namespace {
@@ -40,6 +41,8 @@ LayerAttention describe(const std::string& name, const Node& node, const TapLayo
   line.mean_p = to_doubles(share.unsqueeze(0).mm(p));
   const auto codes = positions.to(torch::kInt16).contiguous();
   line.kept = count_slices(layout, {codes.data_ptr<int16_t>(), codes.data_ptr<int16_t>() + codes.numel()});
+  line.none = 1 - static_cast<double>(std::accumulate(line.kept.begin(), line.kept.end(), int64_t{0})) /
+                      static_cast<double>(layout.weights());
   const auto bin = (p.amax(-1) * static_cast<double>(LayerAttention::kBins)).floor();
   const auto last = static_cast<double>(LayerAttention::kBins - 1);
   line.max_p = to_doubles(torch::bincount(bin.clamp_max(last).to(torch::kInt64), share, LayerAttention::kBins));

@@ -135,6 +135,10 @@ TEST(Onnx, PrunedWeightsAreZeros) {
   EXPECT_EQ(weight.values<float>(), (std::vector<float>{0, 0, 5, -6, 0, 0}));
   EXPECT_EQ(model.initialisers.at("c.bias").values<float>(), (std::vector<float>{0.5f, 0.25f}));
   EXPECT_EQ(model.operators.at("c").inputs, (Texts{"x", "c.weight", "c.bias"}));
+  // And so are those that were dropped.
+  net.layers["c"].positions = {3, 0};
+  update_dropped(net, "c");
+  EXPECT_EQ(Model(net).initialisers.at("c.weight").values<float>(), (std::vector<float>{0, 0, 0, -6, 0, 0}));
 }
 
 TEST(Onnx, OperatorsAndAttributes) {

@@ -1,12 +1,14 @@
 // Module to freeze to file to reference executor, on networks nobody designed.
 #include "onetap/count/count.h"
 #include "onetap/data/source.h"
+#include "onetap/freeze/clear_dropped.h"
 #include "onetap/freeze/freeze.h"
 #include "onetap/freeze/verify.h"
 #include "onetap/graph/method.h"
 #include "onetap/graph/sal.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/runtime/reference.h"
+#include "onetap/tap/drop.h"
 #include "onetap/tap/fold.h"
 #include "onetap/tap/tap_file.h"
 #include "tests/freeze/compare.h"
@@ -14,6 +16,7 @@
 #include "tests/graph/small_nets.h"
 #include "tests/support/support.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -66,6 +69,51 @@ TEST(RoundTrip, ZooNetworks) {
     nn::GraphModule module(graph);
     disturb(module);
     EXPECT_LT(difference(module, parse_tap(tap_bytes(freeze(module)), "test")), 1e-4);
+  }
+}
+
+// Learned empty sets, with blocks of several sizes: 5 outputs in blocks of 4.
+TEST(RoundTrip, EmptySets) {
+  torch::manual_seed(5);
+  NetSpec spec;
+  spec.arch = "resnet8";
+  spec.width = 5;
+  for (const int64_t taps : {1, 2}) {
+    Graph graph = build_network(spec);
+    apply_method(graph, sal_method(taps, 4).set("density", 0.4), "");
+    nn::GraphModule module(graph);
+    disturb(module);
+    const TapNet net = freeze(module);
+    EXPECT_LT(difference(module, parse_tap(tap_bytes(net), "test")), 1e-4);
+    // layer1.0.conv1: 2 blocks of outputs x 5 inputs are 10 sets, of which 4 stay.
+    const auto& codes = net.layers.at("layer1.0.conv1").positions;
+    EXPECT_EQ(std::count(codes.begin(), codes.end(), 9), 6 * taps);
+    const double kept = 1 - count_network(net.graph, CountRules::kPaper).empty;
+    EXPECT_NEAR(kept, 0.4, 0.1);
+    EXPECT_NEAR(count_network(graph, CountRules::kPaper).empty, 0.6, 0.02);
+  }
+}
+
+// What was dropped is gone from the module too, and freezing it again gives zeros there.
+TEST(RoundTrip, AModuleWithoutWhatWasDropped) {
+  torch::manual_seed(6);
+  for (const char* method : {"sal", "random-taps", "shift"}) {
+    NetSpec spec;
+    spec.arch = "resnet8";
+    spec.width = 9;
+    Graph graph = build_network(spec);
+    apply_method(graph, Method(method), "");
+    nn::GraphModule module(graph);
+    disturb(module);
+    TapNet net = freeze(module);
+    const DropResult result = drop_weights(net, {0, 0.5});
+    EXPECT_GT(result.dropped, 0) << method;
+    EXPECT_GT(difference(module, net), 1e-3) << method;
+    clear_dropped(module, net);
+    EXPECT_LT(difference(module, net), 1e-4) << method;
+    TapNet again = freeze(module);
+    EXPECT_EQ(drop_weights(again, {}).dropped, result.dropped) << method;
+    for (const auto& [name, tensors] : net.layers) EXPECT_EQ(again.layers.at(name).positions, tensors.positions);
   }
 }
 

@@ -235,6 +235,27 @@ TEST(Heatmap, AFrozenLayerCountsSlicesHoweverTheyShare) {
   EXPECT_NE(heatmap_csv(shares).find("c,0,0,0,-2,3,0.5\n"), std::string::npos);
 }
 
+// 2 of 8 taps are gone; the others' shares are of the 6 that are left.
+TEST(Heatmap, DroppedTapsAreShownBesideTheKeptOnes) {
+  PositionShares layer{"c", 1, 3, {0.5, 0.5, 0}, {3, 3, 0}, 0.25};
+  const Drawn drawn = draw({layer});
+  expect_tidy(drawn);
+  const auto& texts = drawn.drawing.texts;
+  EXPECT_EQ(std::count_if(texts.begin(), texts.end(), [](const auto& text) { return text.text == "none 25.0 %"; }), 1);
+  EXPECT_NE(heatmap_csv({layer}).find("share\nc,,,,,,0.25\nc,0,0,0,-1,3,0.5\n"), std::string::npos);
+  layer.none = 0;
+  for (const auto& text : draw({layer}).drawing.texts) EXPECT_EQ(text.text.find("none"), std::string::npos);
+  EXPECT_EQ(heatmap_csv({layer}).find(",,,"), std::string::npos);
+  layer.none = 1.5;
+  expect_error(ErrorKind::kUsage, "dropped taps of 0 to 1, got 1.5 ('c')", [&] { heatmap_csv({layer}); });
+
+  TapNet net;
+  net.graph = parse_network("onetap-net 1\nx = input 2x5x5\nc = tapconv x out=4 kernel=3x1 share=2 dropped=2\n");
+  net.layers["c"].positions = {0, 3, 1, 1};  // of two blocks of outputs and two inputs, one set is empty
+  EXPECT_EQ(kept_shares(net)[0].kept, (std::vector<int64_t>{2, 4, 0}));
+  EXPECT_EQ(kept_shares(net)[0].none, 0.25);
+}
+
 TEST(Heatmap, LayerThatKeepsNothingIsCold) {
   AttentionLine line = line_of({{3, 3}});
   std::fill(line.layers[0].kept.begin(), line.layers[0].kept.end(), 0);

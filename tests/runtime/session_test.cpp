@@ -198,12 +198,14 @@ TEST(Session, RunsEveryLayoutThatAFileCanSay) {
   const Graph graph = parse_network(
       "onetap-net 1\nnetwork blocks\nx = input 6x9x9\n"
       "a = tapconv x out=10 kernel=3 pad=1 bias=1 taps=1 share=4x4\n"
-      "b = tapconv a out=7 kernel=3 stride=2 pad=1 taps=2 share=7x3 may_be_empty=1\n"
+      "b = tapconv a out=7 kernel=3 stride=2 pad=1 taps=2 share=7x3 dropped=1\n"
       "g = gap b\nf = linear g out=5\n");
   EXPECT_EQ(parse_network(network_text(graph)), graph);
   TapNet net = random_tap_net(graph, 3);
   auto& codes = net.layers.at("b").positions;
   codes.at(0) = codes.at(1) = 9;  // a set that keeps nothing
+  codes.at(3) = 9;                // one that keeps half
+  update_dropped(net, "b");
   const TapNet read = parse_tap(tap_bytes(net), "test");
   EXPECT_TRUE(read.layers.at("b") == net.layers.at("b"));
   std::vector<float> image(6 * 9 * 9);

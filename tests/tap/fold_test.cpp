@@ -120,10 +120,11 @@ TEST(Fold, BinaryMethodsStayBinary) {
 
 TEST(Fold, AFrozenConvolutionKeepsItsWholeLayout) {
   const Graph graph =
-      parse_network("onetap-net 1\nx = input 6x8x8\na = tapconv x out=8 kernel=3 pad=1 share=4x3 may_be_empty=1\n");
+      parse_network("onetap-net 1\nx = input 6x8x8\na = tapconv x out=8 kernel=3 pad=1 share=4x3 dropped=12\n");
   const TapLayout layout = tap_layout(graph, graph.node("a"));
   EXPECT_EQ(layout.sets(), 2 * 2);
   EXPECT_TRUE(layout.may_be_empty);
+  EXPECT_EQ(layout.kept_weights(), 8 * 6 - 12);
   EXPECT_EQ(frozen_taps(layout), graph.node("a").method);
 }
 

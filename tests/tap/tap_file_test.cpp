@@ -113,7 +113,7 @@ TEST(TapFile, VersionsFollowTheLayout) {
   EXPECT_EQ(version("taps=1 share=1"), "1");
   EXPECT_EQ(version("taps=2 share=6"), "1");
   EXPECT_EQ(version("taps=1 share=4x4"), "3");
-  EXPECT_EQ(version("taps=1 share=4 may_be_empty=1"), "3");
+  EXPECT_EQ(version("taps=1 share=1 dropped=6"), "3");
 }
 
 TEST(TapFile, WritesWholeFiles) {

@@ -112,6 +112,79 @@ class Freeze(CommandTest):
         self.refused(4, "dense network", "heatmap", self.path("dense.tap"))
         self.refused(4, "got a dense one", "sensitivity", run)
 
+    def test_dropped_weights(self):
+        """Half of the 512 taps of resnet8 w=4 go, the same ones from the run and from its file."""
+        run, whole, half = self.train(), self.path("whole.tap"), self.path("half.tap")
+        self.assertIn("0 of 512 tap weights dropped", self.succeeds("freeze", run, "-o", whole).stdout)
+        result = json.loads(self.succeeds("freeze", run, "-o", half, "--density", 0.5, "--json").stdout)
+        self.assertEqual([stage["stage"] for stage in result["stages"]], ["soft", "hard", "folded", "dropped", "file"])
+        self.assertEqual((result["tap_weights"], result["dropped"]), (512, 256))
+        self.assertEqual(sum(layer["dropped"] for layer in result["layers"]), 256)
+        self.assertGreater(result["stages"][3]["largest_difference"], 0)
+        self.assertEqual(result["stages"][4]["largest_difference"], 0)
+        self.assertLess(os.path.getsize(half), os.path.getsize(whole) - 256 * 4 + 400)  # six attributes and a fact more
+        metadata, tensors = read_safetensors(half)
+        self.assertEqual((metadata["version"], metadata["about.dropped"]), ("3", "256 of 512 tap weights"))
+
+        from_file = self.path("from-file.tap")
+        arguments = ["freeze", whole, "--data", DATA, "-o", from_file, "--json"]
+        again = json.loads(self.succeeds(*arguments, "--density", 0.5).stdout)
+        self.assertEqual([stage["stage"] for stage in again["stages"]], ["given", "dropped", "file"])
+        self.assertEqual(again["given_bytes"], os.path.getsize(whole))
+        self.assertEqual(read_safetensors(from_file)[1], tensors)
+        same = json.loads(self.succeeds(*arguments, "--drop-below", result["drop_below"]).stdout)
+        self.assertEqual(same["layers"], result["layers"])
+        nothing = json.loads(self.succeeds(*arguments).stdout)  # no weight is exactly zero
+        self.assertEqual([stage["stage"] for stage in nothing["stages"]], ["given", "file"])
+        self.assertEqual(nothing["dropped"], 0)
+
+        # Everyone who reads the file knows of it.
+        counted, before = (json.loads(self.succeeds("count", path, "--json").stdout) for path in (half, whole))
+        self.assertEqual(counted["empty"], 0.5)
+        self.assertNotIn("empty", before)
+        self.assertEqual(before["params"] - counted["params"], 256)
+        self.assertLess(counted["macs"], before["macs"])
+        self.assertIn("50.00 %", self.succeeds("count", half).stdout)
+        self.assertIn("empty", self.succeeds("count", half, "--csv").stdout)
+        layers = json.loads(self.succeeds("heatmap", half, "--all", "--json").stdout)["layers"]
+        for layer, dropped in zip(layers, result["layers"]):
+            self.assertEqual(layer.get("none", 0), dropped["dropped"] / dropped["weights"])
+        row, = json.loads(self.succeeds("eval", half, "--data", DATA, "--json").stdout)
+        slow, = json.loads(self.succeeds("eval", half, "--data", DATA, "--reference", "--json").stdout)
+        self.assertEqual(row["accuracy"], result["stages"][4]["accuracy"])
+        self.assertAlmostEqual(row["loss"], slow["loss"], places=4)
+        script = os.path.join(EXAMPLES, "read_tap.py")
+        read = subprocess.run(["/usr/bin/python3", script, half], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE)
+        if "No module named 'numpy'" not in read.stderr:
+            self.assertEqual(read.returncode, 0, read.stderr)
+            self.assertEqual(sum(int(n) for n in re.findall(r"(\d+) weights kept", read.stdout)), 256)
+
+    def test_statistics_without_what_was_dropped(self):
+        run, model = self.train(), self.path("model.tap")
+        arguments = ["freeze", run, "-o", model, "--density", 0.5, "--json"]
+        plain = json.loads(self.succeeds(*arguments).stdout)
+        result = json.loads(self.succeeds(*arguments, "--recalibrate", 90).stdout)
+        stages = {stage["stage"]: stage for stage in result["stages"]}
+        self.assertEqual(list(stages), ["soft", "hard", "dropped", "recalibrated", "folded", "file"])
+        self.assertEqual(result["layers"], plain["layers"])
+        self.assertAlmostEqual(stages["dropped"]["loss"], plain["stages"][3]["loss"], places=4)
+        self.assertGreater(stages["recalibrated"]["relative_difference"], 1e-3)
+        self.assertLess(stages["folded"]["relative_difference"], 1e-4)
+
+    def test_bad_shares_and_flags_that_do_not_fit(self):
+        run, model = self.train("--epochs", 1), self.path("model.tap")
+        self.succeeds("freeze", run, "-o", model)
+        for flags in (["--density", 0], ["--density", 1.5], ["--density", -1], ["--density", "half"],
+                      ["--drop-below", -0.1], ["--drop-below", "nan"], ["--drop-below", 0.1, "--density", 0.5]):
+            result = onetap("freeze", run, "-o", self.path("no.tap"), *flags)
+            self.assertEqual(result.returncode, 2, (flags, result.stderr))
+        self.refused(2, "expected --data", "freeze", model, "-o", self.path("no.tap"))
+        self.refused(2, "expected -o", "freeze", model, "--data", DATA)
+        for flags in (["--recalibrate", 10], ["--dtype", "f16"], ["--checkpoint", "best"]):
+            self.refused(2, "need a run", "freeze", model, "--data", DATA, "-o", self.path("no.tap"), *flags)
+        self.assertFalse(os.path.exists(self.path("no.tap")))
+
     def test_damage_is_refused(self):
         run = self.train()
         self.succeeds("freeze", run)

@@ -34,6 +34,14 @@ const Case kCases[] = {{"RandomTaps", "method = \"random-taps\"\ntaps = 2\nshare
                        {"BinaryConnect", "method = \"bc\"\n"},
                        {"Bwn", "method = \"bwn\"\nbwn_scale = \"filter\"\n"}};
 
+// A run of Shift Attention Layers that keep half of their slices.
+Recipe half_empty() {
+  Recipe recipe = small_recipe();
+  recipe.epochs = 2;
+  apply_recipe_text(recipe, "method = \"sal\"\ndensity = 0.5\n", "test");
+  return recipe;
+}
+
 class Methods : public ::testing::TestWithParam<Case> {
  protected:
   // With weights to start from, where the method needs them.
@@ -110,6 +118,19 @@ TEST(MethodRuns, FixedTapsStayAndAreRecorded) {
   }
 }
 
+TEST(MethodRuns, LearnedEmptySlicesResumeBitForBitAndEndAtTheirDensity) {
+  const TempDir dir;
+  const Recipe recipe = half_empty();
+  train_in(dir / "whole", recipe);
+  EXPECT_EQ(train_in(dir / "parts", recipe, 4).result, TrainOutcome::kInterrupted);
+  EXPECT_EQ(train_in(dir / "parts", recipe).result, TrainOutcome::kFinished);
+  EXPECT_EQ(timeless_metrics(dir / "whole"), timeless_metrics(dir / "parts"));
+  EXPECT_TRUE(final_weights(dir / "whole") == final_weights(dir / "parts"));
+  for (const AttentionLine& line : read_attention(RunFiles(dir / "whole").attention())) {
+    for (const LayerAttention& layer : line.layers) EXPECT_NEAR(layer.none, 0.5, 1e-5) << layer.name;
+  }
+}
+
 // Those that the trained weights call for, and not those of the weights after fine-tuning.
 TEST(MethodRuns, MagnitudeTapsAreThoseOfTheWeightsItStartsFrom) {
   const TempDir dir;
@@ -165,6 +186,30 @@ TEST(MethodRuns, FusedStepsTrainAsPlainOnesDo) {
       }
     }
   }
+}
+
+TEST(MethodRuns, LearnedEmptySlicesTrainAlikeInEveryEngine) {
+  if (testing::kThreadSanitizer) GTEST_SKIP() << "skipped: no threads of its own";
+  const TempDir dir;
+  Recipe recipe = half_empty();
+  recipe.data = "shapes:train=16,test=16";
+  recipe.epochs = 1;
+  std::vector<nn::NamedTensors> states;
+  for (const EngineChoice engine : {EngineChoice::kPlain, EngineChoice::kFused, EngineChoice::kCaptured}) {
+    recipe.engine = engine;
+    train_in(dir / "run", recipe);
+    states.push_back(nn::state_of(*last_module(dir / "run")));
+    fs::remove_all(dir / "run");
+  }
+  bool has_keep = false;
+  for (size_t i = 0; i < states[0].size(); ++i) {
+    has_keep = has_keep || states[0][i].first == "layer1.0.conv1.keep";
+    for (size_t other = 1; other < states.size(); ++other) {
+      EXPECT_TRUE(torch::allclose(states[0][i].second, states[other][i].second, 1e-3, 1e-5))
+          << other << " " << states[0][i].first;
+    }
+  }
+  EXPECT_TRUE(has_keep);
 }
 
 // What only autograd has, in captured steps: unit gradients, no decay of norms, methods on linear layers.

@@ -86,26 +86,30 @@ void print_count_json(const CountArguments& options, const Counted& counted, con
                       {"params", layer.params},
                       {"macs", layer.macs},
                       {"activations", layer.activations}});
+    if (node.is_pruned()) layers.back()["empty"] = layer.empty;
   }
   nlohmann::ordered_json object = {
       {"name", counted.graph.name()},     {"rules", options.rules == CountRules::kPaper ? "paper" : "plain"},
       {"params", count.params},           {"macs", count.macs},
       {"activations", count.activations}, {"peak_activation_bytes", peak_bytes(counted)},
       {"tap_bytes", counted.tap_bytes},   {"frozen", counted.is_frozen()}};
+  if (count.empty > 0) object["empty"] = count.empty;
   if (counted.file_bytes) object["file_bytes"] = *counted.file_bytes;
   object["layers"] = std::move(layers);
   std::cout << json_text(object, 2) << '\n';
 }
 
 void print_count_csv(const Counted& counted, const NetworkCount& count) {
-  std::cout << "layer,op,output,method,params,macs,activations\n";
+  std::cout << "layer,op,output,method,params,macs,activations,empty\n";
   for (size_t i = 0; i < count.layers.size(); ++i) {
     const Node& node = counted.graph.nodes()[i];
     const LayerCount& layer = count.layers[i];
-    std::cout << fmt::format("{},{},{},{},{},{:.0f},{:.0f}\n", node.name, op_info(node.op).name, shape_text(node.shape),
-                             method_text(node), layer.params, layer.macs, layer.activations);
+    std::cout << fmt::format("{},{},{},{},{},{:.0f},{:.0f},{}\n", node.name, op_info(node.op).name,
+                             shape_text(node.shape), method_text(node), layer.params, layer.macs, layer.activations,
+                             node.is_pruned() ? fmt::format("{:.6g}", layer.empty) : "");
   }
-  std::cout << fmt::format("total,,,,{},{:.0f},{:.0f}\n", count.params, count.macs, count.activations);
+  std::cout << fmt::format("total,,,,{},{:.0f},{:.0f},{:.6g}\n", count.params, count.macs, count.activations,
+                           count.empty);
 }
 
 std::string cell(double value) {
@@ -126,23 +130,25 @@ const char* rules_text(CountRules rules, bool frozen) {
 
 void print_count_table(const CountArguments& options, const Counted& counted, const NetworkCount& count) {
   using A = Table::Align;
+  const bool empty = count.empty > 0;
   Table table({{"layer"},
                {"op"},
                {"output"},
                {"method"},
                {"params", A::kRight},
                {"MACs", A::kRight},
-               {"activations", A::kRight}});
+               {"activations", A::kRight},
+               {empty ? "empty" : "", A::kRight}});
   for (size_t i = 0; i < count.layers.size(); ++i) {
     const Node& node = counted.graph.nodes()[i];
     const LayerCount& layer = count.layers[i];
     if (layer.params + layer.macs + layer.activations == 0) continue;  // relu, add: free under both rules
     table.add({node.name, op_info(node.op).name, shape_text(node.shape), method_text(node), cell(layer.params),
-               cell(layer.macs), cell(layer.activations)});
+               cell(layer.macs), cell(layer.activations), empty && node.is_pruned() ? percent_text(layer.empty) : ""});
   }
   table.rule();
   table.add({counted.graph.name(), "", "", "", with_thousands(count.params), with_thousands(count.macs),
-             with_thousands(count.activations)});
+             with_thousands(count.activations), empty ? percent_text(count.empty) : ""});
   std::cout << table.text() << '\n';
   std::cout << rules_text(options.rules, counted.is_frozen()) << '\n';
   if (counted.file_bytes) {

@@ -1,21 +1,24 @@
-// onetap freeze: a run to a .tap file, every stage checked on the test set.
+// onetap freeze: a run to a .tap file, or a .tap file to a smaller one; every stage checked on the test set.
 #include "onetap/freeze/freeze.h"
 
+#include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
-#include "onetap/base/text.h"
 #include "onetap/base/version.h"
 #include "onetap/batches/recalibrate.h"
 #include "onetap/count/count.h"
+#include "onetap/freeze/clear_dropped.h"
 #include "onetap/freeze/verify.h"
 #include "onetap/graph/method.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/runtime/model.h"
+#include "onetap/tap/drop.h"
 #include "onetap/tap/tap_file.h"
+#include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/freeze_report.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/open_run.h"
-#include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
 
 #include <fmt/format.h>
@@ -33,20 +36,37 @@ namespace {
 struct FreezeArguments {
   RunArguments run;
   std::string out;
-  WeightType type = WeightType::kF32;
-  int64_t recalibrate = 0;  // training images
+  std::optional<WeightType> type;  // of a run: 32-bit floats by default
+  int64_t recalibrate = 0;         // training images
+  DropOptions drop;
   int64_t memory_limit = 0;
   bool json = false;
+
+  bool drops_zeros_alone() const { return drop.below == 0 && !drop.density; }
 };
 
-struct Sizes {
-  uint64_t checkpoint = 0;  // the trained tensors, attention included
-  uint64_t dense = 0;       // the same network dense, in 32-bit floats
-  uint64_t file = 0;
+// Beside the file to write, and into place only once it has passed: a file that is there has been checked.
+class UncheckedFile {
+ public:
+  explicit UncheckedFile(const fs::path& out) : out_(out), aside_(out) { aside_ += ".unchecked"; }
+  UncheckedFile(const UncheckedFile&) = delete;
+  UncheckedFile& operator=(const UncheckedFile&) = delete;
+  ~UncheckedFile() {
+    std::error_code ignored;
+    fs::remove(aside_, ignored);
+  }
+
+  void write(const TapNet& net) const { write_tap(aside_, net); }
+  TapNet read() const { return read_tap(aside_); }
+  void put_in_place() const { onetap::put_in_place(aside_, out_); }
+
+ private:
+  const fs::path out_;
+  fs::path aside_;
 };
 
 TapNet frozen_net(const FreezeArguments& options, const OpenRun& run) {
-  TapNet net = freeze(run.module, options.type);
+  TapNet net = freeze(run.module, options.type.value_or(WeightType::kF32));
   net.pixels = {run.source->normalisation.mean, run.source->normalisation.sd};
   net.classes = run.source->classes;
   net.facts = {{"onetap", ONETAP_VERSION},
@@ -55,12 +75,21 @@ TapNet frozen_net(const FreezeArguments& options, const OpenRun& run) {
   return net;
 }
 
-VerifyOptions verify_options(const FreezeArguments& options, const OpenRun& run) {
+// The network without what is dropped, which it says of itself.
+DropResult drop_from(TapNet& net, const DropOptions& options) {
+  DropResult result = drop_weights(net, options);
+  if (result.dropped > 0) {
+    net.facts["dropped"] = fmt::format("{} of {} tap weights", result.dropped, result.weights);
+  }
+  return result;
+}
+
+VerifyOptions verify_options(const FreezeArguments& options, const StreamOptions& stream, const Dataset& test) {
   VerifyOptions verify;
-  verify.stream = run.test_stream();
+  verify.stream = stream;
   verify.threads = options.run.thread_count();
   verify.memory_limit = options.memory_limit;
-  verify.stream.images = run.source->test->first(options.run.images);
+  verify.stream.images = test.first(options.run.images);
   verify.progress = [of = verify.stream.images](const std::string& stage, int64_t images) {
     console().progress(fmt::format("{}: {}/{} images", stage, images, of));
   };
@@ -83,91 +112,118 @@ int64_t recalibrate_run(const FreezeArguments& options, OpenRun& run) {
   return recalibrate(run.module, *run.source->train, recalibration);
 }
 
-void print_freeze_json(const fs::path& out, const std::vector<Stage>& stages, const Sizes& sizes) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Stage& stage : stages) {
-    list.push_back({{"stage", stage.name},
-                    {"images", stage.predictions.images()},
-                    {"accuracy", stage.predictions.accuracy()},
-                    {"loss", stage.predictions.loss()},
-                    {"largest_difference", stage.from_before.largest},
-                    {"relative_difference", stage.from_before.relative()}});
-  }
-  const nlohmann::ordered_json object = {{"file", out.string()},
-                                         {"stages", list},
-                                         {"checkpoint_bytes", sizes.checkpoint},
-                                         {"dense_bytes", sizes.dense},
-                                         {"file_bytes", sizes.file}};
-  std::cout << json_text(object, 2) << '\n';
-}
-
-void print_freeze_table(const fs::path& out, const std::vector<Stage>& stages, const Sizes& sizes) {
-  using A = Table::Align;
-  Table table({{"stage"},
-               {"images", A::kRight},
-               {"accuracy", A::kRight},
-               {"loss", A::kRight},
-               {"largest difference to the stage before", A::kRight}});
-  for (const Stage& stage : stages) {
-    const bool first = &stage == &stages.front();
-    table.add({stage.name, with_thousands(static_cast<double>(stage.predictions.images())),
-               percent_text(stage.predictions.accuracy()), fmt::format("{:.4f}", stage.predictions.loss()),
-               first ? "" : fmt::format("{:.3g} of {:.3g}", stage.from_before.largest, stage.from_before.scale)});
-  }
-  const auto bytes = [](uint64_t count) { return with_thousands(static_cast<double>(count)); };
-  std::cout << table.text() << '\n';
-  // A toy's header outweighs its weights.
-  const double ratio = static_cast<double>(sizes.dense) / static_cast<double>(sizes.file);
-  console().print(fmt::format("checkpoint {} bytes, dense network {} bytes, {} {} bytes{}", bytes(sizes.checkpoint),
-                              bytes(sizes.dense), out.string(), bytes(sizes.file),
-                              ratio > 1 ? fmt::format(" ({:.1f}x smaller than dense)", ratio) : ""));
-}
-
-Sizes measure(const OpenRun& run, const fs::path& out) {
+void measure(const OpenRun& run, FreezeReport& report) {
   Graph dense = run.graph;
   apply_method(dense, Method{}, "");
-  Sizes sizes;
-  sizes.checkpoint = fs::file_size(run.checkpoint.path / "model.safetensors");
-  sizes.dense = static_cast<uint64_t>(4 * count_network(dense, CountRules::kPlain).params);
-  sizes.file = fs::file_size(out);
-  return sizes;
+  report.checkpoint = fs::file_size(run.checkpoint.path / "model.safetensors");
+  report.dense = static_cast<uint64_t>(4 * count_network(dense, CountRules::kPlain).params);
+}
+
+// Statistics without what `net` lacks, and then the network with them.
+TapNet recalibrated_net(const FreezeArguments& options, OpenRun& run, const TapNet& net, StageCheck& check) {
+  if (!options.drops_zeros_alone()) {
+    clear_dropped(run.module, net);
+    check.dropped(run.module);
+  }
+  const int64_t images = recalibrate_run(options, run);
+  check.recalibrated(run.module);
+  TapNet again = frozen_net(options, run);
+  again.facts["recalibrated"] = fmt::format("{} images", images);
+  return again;
+}
+
+FreezeReport freeze_run(const FreezeArguments& options) {
+  OpenedData opened;
+  OpenRun run = open_run(options.run, opened);
+  FreezeReport report;
+  report.out = options.out.empty() ? RunFiles(options.run.run).model() : fs::path(options.out);
+  const UncheckedFile file(report.out);
+  const TapNet whole = frozen_net(options, run);
+  TapNet net = whole;
+  report.drop = drop_from(net, options.drop);
+  // At once: a place that cannot be written to, or a network too large to be checked, is known before the long part.
+  file.write(net);
+  check_memory(whole, options);
+  StageCheck check(*run.source->test, verify_options(options, run.test_stream(), *run.source->test));
+  check.trained(run.module);
+  if (options.recalibrate > 0) {
+    net = recalibrated_net(options, run, net, check);
+    const double below = report.drop.below;
+    report.drop = drop_from(net, {});  // what was dropped is zero now
+    report.drop.below = below;
+    file.write(net);
+    check.frozen("folded", net);
+  } else {
+    check.frozen("folded", whole);
+    if (!(net.graph == whole.graph)) check.frozen("dropped", net);
+  }
+  check.frozen("file", file.read());
+  console().clear_progress();
+  check_stages(check.stages(), net.weight_type, options.drops_zeros_alone());
+  file.put_in_place();
+  report.stages = check.stages();
+  measure(run, report);
+  return report;
+}
+
+void refuse_flags_of_runs(const FreezeArguments& options) {
+  const std::string& path = options.run.run;
+  if (options.run.checkpoint != "last" || options.recalibrate > 0 || options.type) {
+    fail_usage("[freeze] {} is frozen: --checkpoint, --recalibrate and --dtype need a run", path);
+  }
+  if (options.run.data.empty()) fail_usage("[freeze] {} does not say what it was trained on: expected --data", path);
+  if (options.out.empty()) fail_usage("[freeze] expected -o, the file to write what is left of {} to", path);
+}
+
+FreezeReport freeze_tap(const FreezeArguments& options) {
+  refuse_flags_of_runs(options);
+  const TapNet given = read_tap(options.run.run);
+  OpenedData opened;
+  const auto source = opened.open(options.run.data);
+  given.graph.check_classifier(static_cast<int64_t>(source->classes.size()));
+  FreezeReport report;
+  report.out = options.out;
+  report.given = fs::file_size(options.run.run);
+  const UncheckedFile file(report.out);
+  TapNet net = given;
+  report.drop = drop_from(net, options.drop);
+  file.write(net);
+  check_memory(given, options);
+  StreamOptions stream;
+  stream.view = network_view(given.graph, given.pixels, "freeze");
+  StageCheck check(*source->test, verify_options(options, stream, *source->test));
+  check.frozen("given", given);
+  if (!(net.graph == given.graph)) check.frozen("dropped", net);
+  check.frozen("file", file.read());
+  console().clear_progress();
+  check_stages(check.stages(), net.weight_type, options.drops_zeros_alone());
+  file.put_in_place();
+  report.stages = check.stages();
+  return report;
 }
 
 int run_freeze(const FreezeArguments& options) {
-  OpenedData opened;
-  OpenRun run = open_run(options.run, opened);
-  const fs::path out = options.out.empty() ? RunFiles(options.run.run).model() : fs::path(options.out);
-  // Into place only once it has passed: a file that is there has been checked.
-  fs::path aside = out;
-  aside += ".unchecked";
-  struct Remove {
-    const fs::path& path;
-    ~Remove() {
-      std::error_code ignored;
-      fs::remove(path, ignored);
-    }
-  } remove{aside};
-  TapNet net = frozen_net(options, run);
-  // At once: a place that cannot be written to, or a network too large to be checked, is known before the long part.
-  write_tap(aside, net);
-  check_memory(net, options);
-  StageCheck check(*run.source->test, verify_options(options, run));
-  check.trained(run.module);
-  if (options.recalibrate > 0) {
-    const int64_t images = recalibrate_run(options, run);
-    check.recalibrated(run.module);
-    net = frozen_net(options, run);
-    net.facts["recalibrated"] = fmt::format("{} images", images);
-    write_tap(aside, net);
+  FreezeReport report = looks_like_tap(options.run.run) ? freeze_tap(options) : freeze_run(options);
+  report.file = fs::file_size(report.out);
+  if (options.json) {
+    std::cout << json_text(freeze_json(report), 2) << '\n';
+    return 0;
   }
-  check.frozen("folded", net);
-  check.frozen("file", read_tap(aside));
-  console().clear_progress();
-  check_stages(check.stages(), options.type);
-  put_in_place(aside, out);
-  const Sizes sizes = measure(run, out);
-  options.json ? print_freeze_json(out, check.stages(), sizes) : print_freeze_table(out, check.stages(), sizes);
+  std::cout << freeze_table(report) << '\n';
+  for (const std::string& note : freeze_notes(report)) console().print(note);
   return 0;
+}
+
+// A threshold or a density, not both.
+void add_drop_options(CLI::App& verb, DropOptions& drop) {
+  auto* below = verb.add_option("--drop-below", drop.below,
+                                "drop taps with a score below X: |w| over the norm of the layer's weights that are "
+                                "not smaller (default: those that are exactly 0)");
+  below->check(CLI::Range(0.0, 1.0))->option_text("X [0]");
+  verb.add_option("--density", drop.density, "drop the least taps, so that this share of all tap weights stays")
+      ->check(CLI::Range(0.0, 1.0) & CLI::PositiveNumber)
+      ->excludes(below)
+      ->option_text("SHARE");
 }
 
 }  // namespace
@@ -177,6 +233,7 @@ void add_freeze(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("freeze", "a run to a .tap file: one tap per slice, batch norm folded, checked");
   // The stages are compared to the last digits; a GPU convolves with fewer (TF32).
   options->run.add(*verb, RunArguments::Where::kCpu);
+  verb->get_option("RUN")->description("a run directory, or a .tap file to drop weights from");
   verb->add_option("-o,--out", options->out, "the file to write (default: RUN/model.tap)")->option_text("FILE");
   const std::map<std::string, WeightType> types = {{"f32", WeightType::kF32}, {"f16", WeightType::kF16}};
   verb->add_option("--dtype", options->type, "weights in the file: 32-bit or 16-bit floats")
@@ -186,6 +243,7 @@ void add_freeze(CLI::App& app, Action& action) {
                    "take batch norm's statistics anew from N training images, with the kept taps alone")
       ->check(CLI::Range(1, 1 << 30))
       ->option_text("N");
+  add_drop_options(*verb, options->drop);
   add_memory_option(*verb, options->memory_limit);
   verb->add_flag("--json", options->json, "for programs");
   verb->footer(
@@ -193,9 +251,12 @@ void add_freeze(CLI::App& app, Action& action) {
       "  onetap freeze runs/sanet -o model.tap\n"
       "  onetap freeze runs/sanet --checkpoint best --dtype f16 -o small.tap\n"
       "  onetap freeze runs/sanet --checkpoint 3910 --recalibrate 5000 -o early.tap\n"
-      "\nStages: soft and hard, the trained network by LibTorch; folded, the frozen network in memory, and file, the\n"
-      "same read back, both by the runtime. Outputs that differ by more than rounding after 'hard'\n"
-      "(or 'recalibrated') end with exit code 3, and no file is left. A dense run freezes too.");
+      "  onetap freeze runs/sanet --density 0.8 --recalibrate 5000 -o smaller.tap\n"
+      "  onetap freeze model.tap --drop-below 0.001 --data cifar10:DIR -o smaller.tap\n"
+      "\nStages: soft and hard, the trained network by LibTorch; folded, the frozen network in memory, dropped, the\n"
+      "same without dropped weights, and file, read back, by the runtime. Outputs that differ by more than rounding\n"
+      "after 'hard' (or 'recalibrated') end with exit code 3, and no file is left; what --drop-below and --density\n"
+      "cost is shown, and is yours to judge. A dense run freezes too.");
   verb->callback([options, &action] { action = [options] { return run_freeze(*options); }; });
 }
 

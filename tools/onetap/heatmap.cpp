@@ -139,6 +139,7 @@ void print_heatmap_json(const HeatmapArguments& arguments, const HeatmapInput& i
     nlohmann::ordered_json item = {{"layer", layer.layer}, {"kernel", {layer.kernel_h, layer.kernel_w}}};
     if (!layer.kept.empty()) item["kept"] = layer.kept;
     item["share"] = layer.share;
+    if (layer.none > 0) item["none"] = layer.none;
     list.push_back(std::move(item));
   }
   nlohmann::ordered_json object = {{"source", arguments.source}, {"network", input.network}};
@@ -195,7 +196,7 @@ void add_heatmap(CLI::App& app, Action& action) {
       "  onetap heatmap model.tap -o heat.svg\n"
       "  onetap heatmap runs/sanet --what mean-p --epoch 10 > heat.csv\n"
       "\nOne grid per layer, one cell per position of its kernel; offsets count from the centre. All maps of a\n"
-      "picture share one colour scale.");
+      "picture share one colour scale. 'none' is the share of taps that freeze dropped.");
   verb->callback([arguments, &action] { action = [arguments] { return run_heatmap(*arguments); }; });
 }
 

@@ -1,0 +1,33 @@
+// What onetap freeze did, for people and for programs.
+#pragma once
+
+#include "onetap/freeze/verify.h"
+#include "onetap/tap/drop.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace onetap::tool {
+
+struct FreezeReport {
+  std::filesystem::path out;
+  std::vector<Stage> stages;
+  DropResult drop;
+  uint64_t file = 0;  // bytes of `out`
+  // Of a run: bytes of the trained tensors, attention included, and of the same network dense, in 32-bit floats.
+  std::optional<uint64_t> checkpoint, dense;
+  std::optional<uint64_t> given;  // of a .tap file that was read
+};
+
+nlohmann::ordered_json freeze_json(const FreezeReport& report);
+// The table of stages.
+std::string freeze_table(const FreezeReport& report);
+// Sentences about sizes and about what was dropped.
+std::vector<std::string> freeze_notes(const FreezeReport& report);
+
+}  // namespace onetap::tool
