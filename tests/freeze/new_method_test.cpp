@@ -40,7 +40,7 @@ TEST(NewMethod, IsReadAndWritten) {
   refused("kernel=3 method=keep-centre taps=2", "taps needs method=sal");
   refused("kernel=3 fade=0.5", "fade needs method=keep-centre");
   refused("method=keep-centre", "more than one position");
-  refused("method=keep-center", " or method=keep-centre, got 'keep-center'");
+  refused("method=keep-center", " or method=keep-centre or method=binary, got 'keep-center'");
 }
 
 TEST(NewMethod, IsCounted) {

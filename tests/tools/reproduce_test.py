@@ -12,7 +12,7 @@ import xml.etree.ElementTree
 
 import browser
 from fake_runs import make_run, network_text
-from support import HAS_TRAINING, ONETAP, CommandTest, gone, main, needs_training, onetap, wait_until
+from support import HAS_TRAINING, ONETAP, CommandTest, gone, main, needs_no_training, needs_training, onetap, wait_until
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fake_onetap.py")
 SANET = "cifar10-resnet20-w83-sal-e1-s0"
@@ -80,6 +80,7 @@ class Reproduce(CommandTest):
         return os.path.join(self.out, "runs", name)
 
 
+@needs_no_training
 class Lists(Reproduce):
     def test_list_has_every_experiment(self):
         names = [entry["name"] for entry in json.loads(self.succeeds("reproduce", "--list", "--json").stdout)]
@@ -118,6 +119,7 @@ class Lists(Reproduce):
         self.assertAlmostEqual(job["seconds"], 117300 * 0.25)
 
 
+@needs_no_training
 class Refusals(Reproduce):
     def refuses(self, code, part, *arguments):
         result = self.refused(code, part, *self.command(*arguments), env=self.environment())
@@ -163,6 +165,7 @@ class Refusals(Reproduce):
                      env=self.environment())
 
 
+@needs_no_training
 class Jobs(Reproduce):
     def test_runs_start_after_what_they_need(self):
         self.plan({SANET: {"epochs": [[1.0, 0.9, 0.75]]}, UNEVEN: {"epochs": [[1.0, 0.5, 0.5]]}})
@@ -255,6 +258,7 @@ class Jobs(Reproduce):
         self.assertEqual(len(states), 85)
 
 
+@needs_no_training
 class Interrupts(Reproduce):
     TWO = [[1.0, 0.5, 0.4], [0.5, 0.9, 0.8]]
     HALF = ["--epochs-scale", "0.00667"]  # two epochs of 300
@@ -299,6 +303,7 @@ class Interrupts(Reproduce):
         self.assertEqual(process.returncode, 143)
 
 
+@needs_no_training
 class Results(Reproduce):
     # By hand: 90, 92 and 97 have the mean 93 and the deviation sqrt(26 / 2) = 3.6056.
     def three_seeds(self):

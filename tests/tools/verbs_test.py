@@ -54,15 +54,16 @@ class BenchTrain(CommandTest):
     def test_says_which_steps_it_timed(self):
         arguments = ["bench", "train", *SMALL[:4], "--data", "shapes:train=16,test=4", "--batch-size", 16, "--steps", 1,
                      "--device", "cpu", "--threads", 1]
-        for flags, engine in ((["--engine", "captured"], "captured"), ([], "fused"), (["--shortcut", "A"], "captured"),
-                              (["--no-decay-norms"], "captured"), (["--method", "active-shift"], "captured")):
+        for flags, engine in ((["--engine", "captured"], "captured"), ([], "fused"), (["--shortcut", "A"], "fused"),
+                              (["--no-decay-norms", "--method", "active-shift"], "fused"),
+                              (["--method", "bc"], "captured")):
             result = json.loads(self.succeeds(*arguments, *flags, "--json").stdout)
             self.assertEqual(result["engine"], engine)
             self.assertGreater(result["ms_per_step"], 0)
             self.assertGreater(result["convolutions_ms"], 0)
         self.assertIn("fp32 on cpu, captured steps\n", self.succeeds(*arguments, "--engine", "captured").stdout)
         self.refused(2, "got plain", *arguments, "--engine", "plain")
-        self.refused(2, "(subsample): has no fused form", *arguments, "--engine", "fused", "--shortcut", "A")
+        self.refused(2, "fc (linear): has a method of its own", *arguments, "--engine", "fused", "--method", "bc")
 
 
 @needs_no_training

@@ -246,9 +246,7 @@ TEST(MethodRuns, FusedStepsRefuseWhatTheyHaveNot) {
     fs::remove_all(dir / "run");
   };
   refused("method = \"bc\"\n", "fc (linear): has a method of its own");
-  refused("method = \"shift\"\n", "(shift): has no fused form");
-  refused("method = \"active-shift\"\n", "(activeshift): has no fused form");
-  refused("decay_norms = false\n", "no weight decay (decay_norms)");
+  refused("arch = \"squeezenet\"\nmethod = \"conv\"\n", "(conv): has a bias");
 }
 
 TEST(Init, TakesARunOrAFile) {

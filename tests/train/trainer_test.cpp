@@ -96,8 +96,9 @@ TEST(Trainer, InsistingOnFusedStepsNamesTheObstacle) {
   const TempDir dir;
   Recipe recipe = small_recipe();
   recipe.engine = EngineChoice::kFused;
-  recipe.shortcut = Shortcut::kA;
-  expect_error(ErrorKind::kUsage, "(subsample): has no fused form", [&] { train_in(dir / "run", recipe); });
+  recipe.arch = "squeezenet";
+  recipe.method = "conv";
+  expect_error(ErrorKind::kUsage, "(conv): has a bias", [&] { train_in(dir / "run", recipe); });
 }
 
 TEST(Trainer, ResumedRunIsBitIdentical) {
