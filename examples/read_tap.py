@@ -11,10 +11,13 @@ tensors = {name: np.frombuffer(raw[start:][slice(*entry["data_offsets"])], types
 for node in [node for node in graph["nodes"] if node["op"] == "tapconv" and "kernel" in node]:
     weight, size = tensors[node["name"] + ".weight"], int(np.prod(node["kernel"]))
     dropped = node.get("dropped", 0)  # weights that are not in the file: position `size` is "none" where there are any
-    width, groups = (size - (dropped == 0)).bit_length(), -(-node["out"] // node["share"])
-    count = groups * ((weight.size + dropped) // node["out"])
+    width, taps = (size - (dropped == 0)).bit_length(), node["taps"]
+    share = [node["out"] if part == "all" else int(part) for part in str(node["share"]).split("x")] + [1]  # outputs, inputs
+    inputs = (weight.size + dropped) // (node["out"] * taps)
+    groups = -(-node["out"] // share[0])
+    count = groups * -(-inputs // share[1]) * taps
     bits = np.unpackbits(tensors[node["name"] + ".positions"], bitorder="little")[: count * width]
-    positions = (bits.reshape(-1, width) @ (1 << np.arange(width))).reshape(groups, -1)  # [groups, inputs x taps]
+    positions = (bits.reshape(-1, width) @ (1 << np.arange(width))).reshape(groups, -1)  # [groups, blocks of inputs x taps]
     print(f"{node['name']}: {weight.size} weights kept, per position {np.bincount(positions.ravel(), minlength=size)}")
 for node in [node for node in graph["nodes"] if node.get("method") == "binary"]:
     # Weight i of [out, in / groups, ...] is scale[output], negative where bit i is 1; zeros fill the last byte.

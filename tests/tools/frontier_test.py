@@ -247,6 +247,19 @@ class Fronts(Frontier):
             fill, = re.findall(rf'fill="(#\w+)"[^>]*><title>{name} ', figure)
             self.assertEqual(fill in ("#ffffff", "#fff"), hollow, (name, fill))
 
+    def test_a_page_and_points_of_chosen_names(self):
+        dense = self.tap("nets/dense.tap")
+        page, points = self.path("pages", "front.html"), self.path("points.csv")
+        os.makedirs(os.path.dirname(page))
+        result = self.succeeds("frontier", dense, "--data", DATA, "-o", page, "--csv", points, *QUICK)
+        self.assertEqual(result.stdout.splitlines()[-1], page)
+        with open(page) as file:
+            self.assertIn('href="front/frontier.csv"', file.read())
+        beside = self.path("pages", "front")
+        self.assertNotIn("index.html", os.listdir(beside))
+        with open(points) as copy, open(os.path.join(beside, "frontier.csv")) as file:
+            self.assertEqual(copy.read(), file.read())
+
     def test_text_and_page(self):
         self.fronts()
         shutil.rmtree(self.out)

@@ -1,6 +1,7 @@
 """onetap run and onetap bench on frozen networks with random weights: what is printed, in which order, and what fails."""
 import json
 import os
+import re
 import struct
 import subprocess
 import unittest
@@ -153,6 +154,18 @@ class Rivals(Tap):
         self.assertIn("c: 216 weights kept", result.stdout)  # the shift before it went into it: 12 x 18, one position each
         self.assertRegex(result.stdout, r"a: \d+ binary weights negative")
         self.assertRegex(result.stdout, r"f: \d+ binary weights negative")
+
+    def test_the_example_reads_shared_blocks(self):
+        script = os.path.join(EXAMPLES, "read_tap.py")
+        # Layers of 10 x 10 slices: 3 x 3 blocks of 4 x 4, 10 inputs, 3 blocks of 4 inputs.
+        for share, sets in (("4x4", 9), ("all", 10), ("allx4", 3)):
+            self.succeeds("nets", "resnet8", "--width", 10, "--method", "sal", "--share", share, "--tap", self.path("s.tap"))
+            result = subprocess.run(["/usr/bin/python3", script, self.path("s.tap")], text=True, capture_output=True)
+            if "No module named 'numpy'" in result.stderr:
+                self.skipTest("no numpy")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            kept = re.search(r"layer1.0.conv1: 100 weights kept, per position \[([\d ]+)\]", result.stdout)
+            self.assertEqual(sum(map(int, kept.group(1).split())), sets)
 
 
 class HugeNetwork(Tap):

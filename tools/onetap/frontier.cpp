@@ -17,7 +17,17 @@ namespace fs = std::filesystem;
 namespace onetap::tool {
 namespace {
 
-int run_frontier(const FrontierOptions& options) {
+// "x.html" names the page; all else lies in the directory "x" beside it.
+FrontierOptions resolved(FrontierOptions options) {
+  const fs::path out = options.out;
+  if (out.extension() != ".html" || out.stem().empty()) return options;
+  options.page = options.out;
+  options.out = fs::path(out).replace_extension().string();
+  return options;
+}
+
+int run_frontier(const FrontierOptions& given) {
+  const FrontierOptions options = resolved(given);
   std::error_code ignored;
   if (fs::exists(options.out, ignored) && !fs::is_directory(options.out, ignored)) {
     fail_usage("[frontier] expected a directory for the results, got a file: {}", options.out);
@@ -34,12 +44,12 @@ int run_frontier(const FrontierOptions& options) {
   }
   if (options.mean_seeds) points = mean_over_seeds(points);
   const FrontierResults results(std::move(points), options);
-  results.write(options.out);
+  results.write();
   if (options.json) {
     std::cout << json_text(results.json(), 2) << '\n';
   } else {
     std::cout << results.text() << '\n';
-    console().print((fs::path(options.out) / "index.html").string());
+    console().print(results.page_place().string());
   }
   return 0;
 }
@@ -61,7 +71,10 @@ void add_frontier(CLI::App& app, Action& action) {
       ->option_text("TEXT");
   verb->add_flag("--no-eval", options->no_eval, "test nothing: take the last hard accuracy that the runs recorded");
   verb->add_flag("--mean-seeds", options->mean_seeds, "one point for runs that differ in their seed alone");
-  verb->add_option("-o,--out", options->out, "directory for the results")->option_text("DIR [frontier]");
+  verb->add_option("-o,--out", options->out,
+                   "directory for the results; or NAME.html for the page, with the other results in the directory NAME")
+      ->option_text("DIR|FILE [frontier]");
+  verb->add_option("--csv", options->csv, "write the points as CSV to this file, too")->option_text("FILE");
   verb->add_option("--against", options->against, "onnxruntime: dense networks by ONNX Runtime, too")
       ->delimiter(',')
       ->check(CLI::IsMember({"onnxruntime"}))
@@ -78,7 +91,7 @@ void add_frontier(CLI::App& app, Action& action) {
   verb->add_flag("--json", options->json, "print the results as JSON");
   verb->footer(
       "Examples:\n"
-      "  onetap frontier sweeps/dense sweeps/share4 -o frontier\n"
+      "  onetap frontier sweeps/dense sweeps/share4 -o frontier.html --csv points.csv\n"
       "  onetap frontier reproduced --data cifar10:DIR --against onnxruntime\n"
       "  onetap frontier models --data cifar10:DIR --data cifar100:DIR\n"
       "  onetap frontier runs --no-eval --mean-seeds --json\n"

@@ -211,12 +211,18 @@ std::string FrontierResults::page() const {
   page += page_section("Notes", page_list(remarks()));
   std::string files = "<ul>\n";
   for (const char* file : {"frontier.md", "frontier.csv", "equal-accuracy.csv", "frontier.json"}) {
-    files += fmt::format("<li>{}</li>\n", page_link(file, file));
+    const fs::path target = options_.page.empty() ? fs::path(file) : fs::path(options_.out).filename() / file;
+    files += fmt::format("<li>{}</li>\n", page_link(target.string(), file));
   }
   return page + page_section("Files", files + "</ul>") + page_end();
 }
 
-void FrontierResults::write(const fs::path& directory) const {
+fs::path FrontierResults::page_place() const {
+  return options_.page.empty() ? fs::path(options_.out) / "index.html" : fs::path(options_.page);
+}
+
+void FrontierResults::write() const {
+  const fs::path directory = options_.out;
   make_directories(directory);
   write_file_atomic(directory / "frontier.md", markdown());
   write_file_atomic(directory / "frontier.csv", csv());
@@ -227,7 +233,8 @@ void FrontierResults::write(const fs::path& directory) const {
       write_file_atomic(directory / figure_name(data, cost_measures()[m]), data.figure(m));
     }
   }
-  write_file_atomic(directory / "index.html", page());
+  if (!options_.csv.empty()) write_file_atomic(options_.csv, csv());
+  write_file_atomic(page_place(), page());
 }
 
 }  // namespace onetap::tool

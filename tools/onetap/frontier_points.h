@@ -18,6 +18,8 @@ struct FrontierOptions {
   std::vector<std::string> arguments;  // runs, .tap files and directories of either
   std::vector<std::string> data;       // specs
   std::string out = "frontier";        // directory
+  std::string page;                    // the page, where it is not index.html of the directory
+  std::string csv;                     // another copy of the points, as CSV
   std::string program;                 // that freezes, instead of this one
   int64_t threads = 1;                 // of the timing
   double seconds = 1;                  // of timing, for each

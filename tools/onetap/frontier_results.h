@@ -71,10 +71,12 @@ class FrontierResults {
   std::string equal_csv() const;
   nlohmann::ordered_json json() const;
   std::string page() const;
+  std::filesystem::path page_place() const;
   std::vector<std::string> remarks() const;
 
-  // frontier.md, frontier.csv, equal-accuracy.csv, frontier.json, DATA-MEASURE.svg and, last, index.html.
-  void write(const std::filesystem::path& directory) const;
+  // Into the options' directory: frontier.md, frontier.csv, equal-accuracy.csv, frontier.json, DATA-MEASURE.svg and,
+  // last, index.html, or the page where the options want it.
+  void write() const;
 
  private:
   const std::vector<FrontierPoint> points_;
