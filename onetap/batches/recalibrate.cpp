@@ -41,7 +41,7 @@ class NormMomentum {
 
 }  // namespace
 
-int64_t recalibrate(nn::GraphModule& module, const Dataset& train, const RecalibrateOptions& options) {
+std::optional<int64_t> recalibrate(nn::GraphModule& module, const Dataset& train, const RecalibrateOptions& options) {
   const torch::NoGradGuard no_grad;
   module->train();
   const nn::ModeGuard hard(module, nn::AttentionMode::kHard);
@@ -55,8 +55,9 @@ int64_t recalibrate(nn::GraphModule& module, const Dataset& train, const Recalib
     momentum.set(1.0 / static_cast<double>(batches + 1));  // the mean of all so far
     module->forward(batch.images);
     images += batch.images.size(0);
-    if (options.progress) options.progress(images);
+    if (options.progress && !options.progress(images)) return std::nullopt;
   }
+  if (options.stream.stopped && options.stream.stopped()) return std::nullopt;
   return images;
 }
 

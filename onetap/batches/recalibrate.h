@@ -9,18 +9,20 @@
 #include "onetap/nn/graph_module.h"
 
 #include <functional>
+#include <optional>
 
 namespace onetap {
 
 struct RecalibrateOptions {
-  StreamOptions stream;                // of training: shuffled and augmented
-  int64_t images = 0;                  // at least so many, in whole batches; at most one pass
-  torch::Device device = torch::kCPU;  // the module's
-  std::function<void(int64_t images)> progress;
+  StreamOptions stream;                          // of training: shuffled and augmented
+  int64_t images = 0;                            // at least so many, in whole batches; at most one pass
+  torch::Device device = torch::kCPU;            // the module's
+  std::function<bool(int64_t images)> progress;  // if given, called after each batch; false ends it
 };
 
 // Replaces the running means and variances by their averages over batches of training images, through the hard network.
-// Returns the number of images used. The module is left in training mode and soft.
-int64_t recalibrate(nn::GraphModule& module, const Dataset& train, const RecalibrateOptions& options);
+// Returns the number of images used, or nothing if `progress` or the stream ended it: then the statistics are those of
+// a few batches. The module is left in training mode and soft.
+std::optional<int64_t> recalibrate(nn::GraphModule& module, const Dataset& train, const RecalibrateOptions& options);
 
 }  // namespace onetap

@@ -111,8 +111,10 @@ NetworkCount count_network(const Graph& graph, const CountOptions& options) {
     if (has_weights(node.op)) {
       count_weights(graph, node, options.rules, count);
       const TapLayout layout = tap_layout(graph, node);
-      count.empty = as_double(layout.dropped) / as_double(layout.weights());
-      dropped += layout.dropped;
+      if (options.rules == CountRules::kPaper || node.op == Op::kTapConv) {
+        count.empty = as_double(layout.dropped) / as_double(layout.weights());
+        dropped += layout.dropped;
+      }
       if (node.is_pruned()) pruned += layout.weights();
     } else if (node.op == Op::kBatchNorm || node.op == Op::kAffine || node.op == Op::kActiveShift) {
       count.params = 2.0 * as_double(node.shape[0]);  // scale and shift of a channel, or its two distances

@@ -44,7 +44,7 @@ class AutogradRule : public WeightRule {
       for (size_t i = 0; i < parameters.size(); ++i) {
         // As the plain step does: one that took no part stays as it is.
         if (!grads[i].defined()) continue;
-        const double decay = names[i] == "attention" ? options.logit_decay : 1;
+        const double decay = names[i] == "attention" || names[i] == "keep" ? options.logit_decay : 1;
         states.push_back({parameters[i].detach(), conv.momenta[i], grads[i], {1, decay, false}});
       }
     }

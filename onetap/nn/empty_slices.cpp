@@ -5,7 +5,9 @@
 namespace onetap::nn {
 
 torch::Tensor keep_gate(const torch::Tensor& keep, int64_t kept, const torch::Tensor& temperature) {
-  const auto flat = keep.flatten();
+  // Of any scale: squares of small logits would be 0.
+  const auto largest = keep.detach().abs().max();
+  const auto flat = keep.flatten() / largest.masked_fill(largest == 0, 1.0);
   const auto sorted = std::get<0>(flat.detach().sort(/*dim=*/0, /*descending=*/true));
   // Each half alone: the sum of two large numbers is none.
   const auto border = sorted.select(0, kept - 1) / 2 + sorted.select(0, kept) / 2;

@@ -93,6 +93,9 @@ void check_together(const Recipe& recipe) {
   if (recipe.t1 > recipe.t0) {
     fail_usage("[recipe] expected t1 to be at most t0 = {} (the temperature falls), got {}", recipe.t0, recipe.t1);
   }
+  if (recipe.recalibrate > 0 && recipe.binarize == Binarize::kRound) {
+    fail_usage("[recipe] recalibrate takes statistics with the hard max: expected binarize = hard, got round");
+  }
   if (!recipe_milestones(recipe).empty() && recipe.lr_every) {
     fail_usage("[recipe] expected lr_every or lr_milestones, got both");
   }

@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace onetap {
@@ -99,12 +100,30 @@ Tensor refill_weights(const TapLayout& layout, const std::vector<uint16_t>& code
   return weight;
 }
 
+bool dropped_are_zero(const TapLayout& layout, const std::vector<uint16_t>& codes, const Tensor& weight) {
+  const size_t bytes = dtype_bytes(weight.dtype());
+  for (int64_t slice = 0; slice < layout.slices(); ++slice) {
+    const int64_t first = layout.first_code(slice / layout.inputs, slice % layout.inputs);
+    for (int64_t t = 0; t < layout.taps; ++t) {
+      if (codes[static_cast<size_t>(first + t)] != layout.none()) continue;
+      const std::byte* value = weight.raw() + static_cast<size_t>(slice * layout.taps + t) * bytes;
+      if (std::any_of(value, value + bytes, [](std::byte byte) { return byte != std::byte{0}; })) return false;
+    }
+  }
+  return true;
+}
+
 std::vector<uint16_t> random_codes(const TapLayout& layout, Random& random) {
   const auto positions = static_cast<uint16_t>(layout.positions);
   const auto taps = static_cast<size_t>(layout.taps);
+  // Of a million sets; a quarter where the layout does not say.
+  constexpr uint32_t kMillion = 1'000'000;
+  const double share =
+      layout.dropped > 0 ? static_cast<double>(layout.dropped) / static_cast<double>(layout.weights()) : 0.25;
+  const auto empties = static_cast<uint32_t>(share * kMillion);
   std::vector<uint16_t> codes;
   for (int64_t set = 0; set < layout.sets(); ++set) {
-    const bool empty = layout.may_be_empty && random.below(4) == 0;
+    const bool empty = layout.may_be_empty && random.below(kMillion) < empties;
     const auto kept = empty ? std::vector<uint16_t>(taps, positions) : random_choice(positions, taps, random);
     codes.insert(codes.end(), kept.begin(), kept.end());
   }

@@ -32,6 +32,8 @@ std::vector<float> spread_weights(const TapLayout& layout, const std::vector<uin
 Tensor kept_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const Tensor& weight);
 // The way back: [outputs, inputs, taps] with zeros for empty entries. `kept` has as many as the codes keep.
 Tensor refill_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const Tensor& kept);
+// Whether the weights of empty entries are 0, bit for bit.
+bool dropped_are_zero(const TapLayout& layout, const std::vector<uint16_t>& codes, const Tensor& weight);
 
 // Positions uniform in every set; where slices may be empty, about a quarter of the sets are.
 std::vector<uint16_t> random_codes(const TapLayout& layout, Random& random);

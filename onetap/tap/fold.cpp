@@ -56,7 +56,8 @@ void take_in_shift(const Node& shift, Node& conv) {
 
 void freeze_method(const Graph& trained, Node& node) {
   const MethodInfo& method = node.method.info();
-  if (node.op == Op::kConv && method.frozen == Op::kTapConv) {
+  // A tapconv too: its blocks in numbers, as files have them.
+  if (node.op == Op::kTapConv || (node.op == Op::kConv && method.frozen == Op::kTapConv)) {
     node.method = frozen_taps(tap_layout(trained, trained.node(node.name)));
     node.op = Op::kTapConv;
   } else if (node.op == Op::kConv || node.op == Op::kLinear) {

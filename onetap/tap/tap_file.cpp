@@ -23,9 +23,10 @@ namespace onetap {
 namespace {
 
 constexpr const char* kFormat = "onetap-tap";
-constexpr int64_t kVersion = 3;                         // the newest; files say the oldest that has all of theirs
-constexpr int64_t kMaxSmallWeights = int64_t{1} << 28;  // of a file, of one bit or none: 1 GiB in memory
-constexpr const char* kFactPrefix = "about.";           // metadata keys that are facts
+constexpr int64_t kVersion = 3;                           // the newest; files say the oldest that has all of theirs
+constexpr int64_t kMaxBitWeights = int64_t{1} << 28;      // of one bit, in a file: 1 GiB in memory
+constexpr int64_t kMaxDroppedWeights = int64_t{1} << 25;  // that take no place in a file: 128 MiB in memory
+constexpr const char* kFactPrefix = "about.";             // metadata keys that are facts
 
 // Types that the tensors of a node have in the file.
 struct LayerTypes {
@@ -230,17 +231,23 @@ class Reader {
     return types;
   }
 
-  // A bit of the file becomes four bytes, a position "none" those of a whole block: a limit before they are taken.
-  void count_small(int64_t weights, const std::string& layer) {
-    small_weights_ += weights;
-    if (small_weights_ <= kMaxSmallWeights) return;
-    fail_data("[tap] expected at most {} weights of one bit or dropped in a file, got {} ({}, {})", kMaxSmallWeights,
-              small_weights_, layer, label_);
+  // A bit of the file becomes four bytes, a position "none" those of a whole block: limits before they are taken.
+  void count_bits(int64_t weights, const std::string& layer) {
+    bit_weights_ += weights;
+    if (bit_weights_ <= kMaxBitWeights) return;
+    fail_data("[tap] expected at most {} weights of one bit in a file, got {} ({}, {})", kMaxBitWeights, bit_weights_,
+              layer, label_);
+  }
+  void count_dropped(int64_t weights, const std::string& layer) {
+    dropped_weights_ += weights;
+    if (dropped_weights_ <= kMaxDroppedWeights) return;
+    fail_data("[tap] expected at most {} dropped weights in a file, got {} ({}, {})", kMaxDroppedWeights,
+              dropped_weights_, layer, label_);
   }
 
   // What is not in the file is 0 in memory. Codes first: they say where.
   void refill(const TapLayout& layout, const std::string& layer, LayerTensors& tensors) {
-    count_small(layout.dropped, layer);
+    count_dropped(layout.dropped, layer);
     check_codes(layout, tensors.positions, layer);
     if (const int64_t dropped = dropped_weights(layout, tensors.positions); dropped != layout.dropped) {
       fail_data("[tap] expected {} weights without a position, got {} ({}, {})", layout.dropped, dropped, layer,
@@ -265,7 +272,7 @@ class Reader {
           signs = {static_cast<const char*>(found.data), found.bytes()};
           break;
         case Part::kScale:
-          count_small(element_count(layer_shapes(net.graph, node).weight), node.name);
+          count_bits(element_count(layer_shapes(net.graph, node).weight), node.name);
           tensors.weight = unpack_binary(signs, to_tensor(found), layer_shapes(net.graph, node).weight,
                                          fmt::format("{}, {}", node.name, label_));
           break;
@@ -288,7 +295,7 @@ class Reader {
 
   const SafetensorsFile& file_;
   const std::string_view label_;
-  int64_t small_weights_ = 0;
+  int64_t bit_weights_ = 0, dropped_weights_ = 0;
   std::optional<WeightType> weight_type_;
 };
 

@@ -26,7 +26,7 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes
   }
   if (recipe.augment == AugmentChoice::kStrong) {
     if (recipe.jitter == 0) recipe.jitter = 0.3;
-    if (recipe.cutout == 0) recipe.cutout = source.image_size / 4;
+    if (recipe.cutout == 0) recipe.cutout = recipe.image_size.value_or(source.image_size) / 4;
   }
   const bool has_milestones = !recipe.lr_milestones.empty();
   if (!recipe.lr_every && !has_milestones) recipe.lr_every = std::max<int64_t>(1, (recipe.epochs + 2) / 3);

@@ -382,9 +382,9 @@ class Trainer {
 
     const bool test_now = done % recipe_.eval_every == 0 || done == recipe_.epochs;
     if (test_now) {
-      const auto test_started = Clock::now();
       module_->set_temperature(schedule_.temperature(state_.step));
-      if (done == recipe_.epochs) recalibrate_norms();
+      if (done == recipe_.epochs && !recalibrate_norms()) return false;
+      const auto test_started = Clock::now();
       const WeightAverage::Scope averaged(average_);
       share_.spread_statistics(module_);
       const auto result = engine_ != nullptr ? evaluate(module_, *engine_, eval_options())
@@ -410,18 +410,25 @@ class Trainer {
   // The statistics of what is tested, kept and frozen: of the average, where there is one. They depend on its weights
   // and the data alone, so a run that is stopped in the last test repeats them. Every rank does all of it: rank 0's are
   // taken, and with synchronised norms all see the same batches.
-  void recalibrate_norms() {
-    if (recipe_.recalibrate == 0) return;
+  // False if the run is to stop.
+  bool recalibrate_norms() {
+    if (recipe_.recalibrate == 0) return true;
     RecalibrateOptions options;
-    options.stream = recipe_stream(recipe_, view_, /*train=*/true);
+    options.stream = stream_options(true);
+    options.stream.part = {};
+    // As many at a time as the memory of a step holds.
+    options.stream.batch_size = std::max<int64_t>(1, recipe_.batch_size / (recipe_.accumulate * share_.part().of));
     options.images = recipe_.recalibrate;
     options.device = device_;
-    notice(fmt::format("taking batch norm's statistics anew from {} training images, with the kept taps alone",
-                       std::min(recipe_.recalibrate, source_.train->size())));
+    options.progress = [this](int64_t) { return !share_.any(stop_); };
+    notice("taking batch norm's statistics anew, with the kept taps alone");
     const WeightAverage::Scope averaged(average_);
-    recalibrate(module_, *source_.train, options);
+    const auto images = recalibrate(module_, *source_.train, options);
+    if (!images) return false;
+    notice(fmt::format("batch norm's statistics are from {} training images", *images));
     share_.spread_statistics(module_);
     if (average_.active()) average_.take_present();
+    return true;
   }
 
   EvalOptions eval_options() const {

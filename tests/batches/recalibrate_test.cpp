@@ -51,9 +51,13 @@ TEST_F(Recalibrate, TakesTheMeanOverWholeBatches) {
   module->set_observer(nullptr);
   // 112 images are three whole batches and a half: the half is left out.
   std::vector<int64_t> told;
-  EXPECT_EQ(
-      recalibrate(module, *source.train, {stream, 1000, torch::kCPU, [&](int64_t images) { told.push_back(images); }}),
-      96);
+  EXPECT_EQ(recalibrate(module, *source.train,
+                        {stream, 1000, torch::kCPU,
+                         [&](int64_t images) {
+                           told.push_back(images);
+                           return true;
+                         }}),
+            96);
   EXPECT_EQ(told, (std::vector<int64_t>{32, 64, 96}));
   EXPECT_TRUE(norms[0]->running_mean.allclose(mean, 1e-4, 1e-5));
   EXPECT_TRUE(norms[0]->running_var.allclose(variance, 1e-4, 1e-5));

@@ -111,7 +111,7 @@ TEST(Teachers, SayWhatTheModuleSays) {
   torch::manual_seed(3);
   const torch::NoGradGuard no_grad;
   for (const auto& [ops, device] : all_ops()) {
-    for (const char* arch : {"resnet8", "shiftresnet20"}) {
+    for (const char* arch : {"resnet8", "squeezenet"}) {
       nn::GraphModule module(testing::small_network(arch, 4, std::nullopt, 16));
       module->to(device);
       const auto images = torch::randn({6, 3, 16, 16}).to(device);

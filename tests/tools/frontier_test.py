@@ -388,9 +388,28 @@ class Freezing(Frontier):
         self.make_run("runs/sweep/a=1", 0.9, frozen=False)
         self.make_run("runs/b", 0.8)
         points = self.points(self.path("runs"), "--no-eval", "--program", self.program())
-        self.assertEqual(points["sweep/a=1"]["file"], os.path.join(self.out, "models", "sweep%2Fa=1.tap"))
+        self.assertRegex(points["sweep/a=1"]["file"], re.escape(self.out) + r"/models/sweep%2Fa=1-[0-9a-f]{8}\.tap$")
         self.assertTrue(os.path.exists(points["sweep/a=1"]["file"]))
         self.assertFalse(os.path.exists(self.path("runs", "sweep", "a=1", "model.tap")))
+
+    def test_runs_whose_names_read_alike_have_files_of_their_own(self):
+        program = self.program()
+        files = []
+        for directory in ("one", "two"):
+            for name in "ab":
+                self.make_run(f"{directory}/{name}", 0.9, frozen=False)
+            files.append(self.points(self.path(directory), "--no-eval", "--program", program)["a"]["file"])
+        self.assertNotEqual(*files)
+        with open(self.path("calls")) as calls:
+            self.assertEqual(len(calls.readlines()), 4)
+
+    def test_what_an_earlier_call_froze_is_no_network_of_its_own(self):
+        for name in "ab":
+            self.make_run(f"runs/{name}", 0.9, frozen=False)
+        self.out = self.path("runs", "first")
+        self.points(self.path("runs"), "--no-eval", "--program", self.program())
+        self.out = self.path("runs", "second")
+        self.assertEqual(sorted(self.points(self.path("runs"), "--no-eval", "--program", self.program())), ["a", "b"])
 
     def test_what_cannot_be_frozen_is_left_out(self):
         self.make_run("runs/a", 0.9, frozen=False)

@@ -34,6 +34,12 @@ class TeacherTest(CommandTest):
         self.assertEqual(losses[0], losses[1])
         self.assertAlmostEqual(losses[0], losses[2], delta=1e-3 * losses[0])
 
+    def test_learns_from_frozen_binary_weights(self):
+        teacher = self.train("teacher", "--method", "bc", "--width", "8")
+        tap = self.path("teacher.tap")
+        self.succeeds("freeze", teacher, "-o", tap)
+        self.train("student", "--teacher", tap)
+
     def test_a_run_keeps_its_teacher(self):
         teacher = self.train("teacher", "--method", "conv")
         student = self.train("student", "--teacher", teacher, "--epochs", "2")

@@ -212,27 +212,32 @@ TEST(MethodRuns, LearnedEmptySlicesTrainAlikeInEveryEngine) {
   EXPECT_TRUE(has_keep);
 }
 
-// What only autograd has, in captured steps: unit gradients, no decay of norms, methods on linear layers.
-TEST(MethodRuns, CapturedStepsTrainAsPlainOnesDo) {
+// Unit gradients, no decay of norms, a decay of logits; methods on linear layers, which only autograd has.
+TEST(MethodRuns, EnginesTrainAlike) {
   if (testing::kThreadSanitizer) GTEST_SKIP() << "skipped: no threads of its own";
   const TempDir dir;
-  for (const char* settings : {"method = \"active-shift\"\nshift_lr = 0.5\ndecay_norms = false\n",
-                               "method = \"shift\"\n", "method = \"bc\"\nlr = 5.0\n"}) {
+  for (const char* settings :
+       {"method = \"active-shift\"\nshift_lr = 0.5\ndecay_norms = false\n", "method = \"shift\"\n",
+        "method = \"sal\"\nlogit_decay = 0\n", "method = \"sal\"\ntaps = 2\nlogit_decay = 0\n",
+        "method = \"sal\"\ndensity = 0.5\nlogit_decay = 0\n", "method = \"bc\"\nlr = 5.0\n"}) {
     Recipe recipe = small_recipe();
     apply_recipe_text(recipe, settings, "test");
     recipe.data = "shapes:train=16,test=16";
     recipe.epochs = 1;
     recipe.weight_decay = 0.1;
     std::vector<nn::NamedTensors> states;
-    for (const EngineChoice engine : {EngineChoice::kPlain, EngineChoice::kCaptured}) {
+    for (const EngineChoice engine : {EngineChoice::kPlain, EngineChoice::kCaptured, EngineChoice::kFused}) {
+      if (engine == EngineChoice::kFused && recipe.method == "bc") break;
       recipe.engine = engine;
       train_in(dir / "run", recipe);
       states.push_back(nn::state_of(*last_module(dir / "run")));
       fs::remove_all(dir / "run");
     }
-    for (size_t i = 0; i < states[0].size(); ++i) {
-      EXPECT_TRUE(torch::allclose(states[0][i].second, states[1][i].second, 1e-3, 1e-5))
-          << recipe.method << " " << states[0][i].first;
+    for (size_t engine = 1; engine < states.size(); ++engine) {
+      for (size_t i = 0; i < states[0].size(); ++i) {
+        EXPECT_TRUE(torch::allclose(states[0][i].second, states[engine][i].second, 1e-3, 1e-5))
+            << settings << " " << engine << " " << states[0][i].first;
+      }
     }
   }
 }

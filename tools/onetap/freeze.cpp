@@ -108,8 +108,9 @@ int64_t recalibrate_run(const FreezeArguments& options, OpenRun& run) {
   recalibration.images = options.recalibrate;
   recalibration.progress = [&](int64_t images) {
     console().progress(fmt::format("statistics of {}/{} training images", images, options.recalibrate));
+    return true;
   };
-  return recalibrate(run.module, *run.source->train, recalibration);
+  return recalibrate(run.module, *run.source->train, recalibration).value();
 }
 
 void measure(const OpenRun& run, FreezeReport& report) {
@@ -168,8 +169,8 @@ FreezeReport freeze_run(const FreezeArguments& options) {
 
 void refuse_flags_of_runs(const FreezeArguments& options) {
   const std::string& path = options.run.run;
-  if (options.run.checkpoint != "last" || options.recalibrate > 0 || options.type) {
-    fail_usage("[freeze] {} is frozen: --checkpoint, --recalibrate and --dtype need a run", path);
+  if (options.run.checkpoint != "last" || options.recalibrate > 0 || options.type || options.run.no_ema) {
+    fail_usage("[freeze] {} is frozen: --checkpoint, --recalibrate, --no-ema and --dtype need a run", path);
   }
   if (options.run.data.empty()) fail_usage("[freeze] {} does not say what it was trained on: expected --data", path);
   if (options.out.empty()) fail_usage("[freeze] expected -o, the file to write what is left of {} to", path);

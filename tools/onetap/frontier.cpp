@@ -77,6 +77,7 @@ void add_frontier(CLI::App& app, Action& action) {
   verb->add_option("--csv", options->csv, "write the points as CSV to this file, too")->option_text("FILE");
   verb->add_option("--against", options->against, "onnxruntime: dense networks by ONNX Runtime, too")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"onnxruntime"}))
       ->option_text("NAME");
   verb->add_option("--threads", options->threads, "CPU threads of the timing")

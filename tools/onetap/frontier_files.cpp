@@ -121,9 +121,10 @@ std::vector<std::string> FrontierResults::remarks() const {
 std::string FrontierResults::text() const {
   std::string text;
   for (const FrontierData& data : data_) {
-    text += fmt::format("{}{}\n{}\n", text.empty() ? "" : "\n", data.name, data.points_table().text());
+    const std::string name = printable(data.name);
+    text += fmt::format("{}{}\n{}\n", text.empty() ? "" : "\n", name, data.points_table().text());
     text += data.equal.empty() ? why_not_equal(data) + '\n'
-                               : fmt::format("{}, {}\n{}", data.name, kEqualTitle, data.equal_table().text());
+                               : fmt::format("{}, {}\n{}", name, kEqualTitle, data.equal_table().text());
   }
   return text;
 }

@@ -41,7 +41,14 @@ class Finder {
     return error ? fs::absolute(path) : canonical;
   }
 
-  void take(const fs::path& path) {
+  // Of an earlier call.
+  static bool has_results(const fs::path& directory) {
+    std::error_code ignored;
+    return fs::exists(directory / "frontier.json", ignored);
+  }
+
+  void take(fs::path path) {
+    if (path.filename() == "model.tap" && RunFiles(path.parent_path()).holds_run()) path = path.parent_path();
     if (known_.insert(place(path)).second) {
       found_.push_back(path);
     } else {
@@ -59,10 +66,12 @@ class Finder {
     }
     if (error) console().warn(fmt::format("cannot read {}: {}", directory.string(), error.message()));
     std::sort(inside.begin(), inside.end());
+    const bool is_frontier = has_results(directory);
     for (const fs::path& path : inside) {
       const bool is_hidden = path.filename().string().front() == '.';
-      // What an earlier call froze into the output lies there beside its run.
-      if (is_hidden || place(path) == out_) continue;
+      // What earlier calls froze into their output lies beside its run.
+      if (is_hidden || place(path) == out_ || has_results(path)) continue;
+      if (is_frontier && path.filename() == "models") continue;
       std::error_code ignored;
       if (fs::is_directory(path, ignored)) {
         search(path, depth - 1);

@@ -15,12 +15,28 @@ namespace fs = std::filesystem;
 namespace onetap::tool {
 namespace {
 
-bool is_of_step(const fs::path& file, std::optional<int64_t> step) {
+bool is_of_run(const fs::path& file, const FreezeRequest& request) {
+  std::error_code error;
+  const auto made = fs::last_write_time(file, error);
+  if (error || !request.step) return false;
+  const auto trained = fs::last_write_time(request.run.metrics(), error);
+  if (error || made < trained) return false;
   try {
-    return step && frozen_step(read_tap(file)) == step;
+    return frozen_step(read_tap(file)) == request.step;
   } catch (const Error&) {
-    return false;  // none, or damaged: made anew
+    return false;  // damaged: made anew
   }
+}
+
+// The names of points leave out what the arguments of one call have in common; two calls may mean different runs.
+std::string file_name(const FreezeRequest& request) {
+  constexpr size_t kMark = 8;
+  std::error_code error;
+  const fs::path place = fs::weakly_canonical(request.run.root, error);
+  Sha256 hash;
+  const std::string path = (error ? request.run.root : place).string();
+  hash.update(path.data(), path.size());
+  return fmt::format("{}-{}.tap", safe_name(request.name), hash.hex().substr(0, kMark));
 }
 
 // kUsage with advice if this program cannot.
@@ -37,8 +53,8 @@ void check_can_freeze(const FreezeRequest& request) {
 }  // namespace
 
 FrozenRun freeze_for_frontier(const FreezeRequest& request) {
-  const fs::path file = request.out / "models" / (safe_name(request.name) + ".tap");
-  if (is_of_step(file, request.step)) return {file};
+  const fs::path file = request.out / "models" / file_name(request);
+  if (is_of_run(file, request)) return {file};
   if (!request.run.finished()) {
     fail_data("[frontier] expected a finished run or its model.tap, got neither ({})", request.run.root.string());
   }
@@ -47,6 +63,9 @@ FrozenRun freeze_for_frontier(const FreezeRequest& request) {
   fs::path log = file;
   log.replace_extension(".log");
   Command command{request.program, {"freeze", request.run.root.string(), "--data", request.data, "-o", file.string()}};
+  if (request.memory_limit > 0) {
+    command.arguments.insert(command.arguments.end(), {"--memory", std::to_string(request.memory_limit)});
+  }
   command.out = command.err = Sink::kLog;
   command.log = log;
   Processes processes;

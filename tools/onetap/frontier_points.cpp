@@ -143,7 +143,11 @@ class Measuring {
     for (const auto& opened : networks_) {
       if (!opened->point.is_dense()) continue;
       console().progress(fmt::format("{}: to ONNX Runtime", opened->point.name));
-      opened->onnxruntime = onnxruntime_benchmark(opened->net, opened->images, opened->onnxruntime_version);
+      try {
+        opened->onnxruntime = onnxruntime_benchmark(opened->net, opened->images, opened->onnxruntime_version);
+      } catch (const Error& problem) {
+        console().warn(fmt::format("{} not by ONNX Runtime: {}", opened->point.name, problem.what()));
+      }
     }
     console().clear_progress();
   }
@@ -220,6 +224,7 @@ class Measuring {
         request.step = opened.scores ? std::optional(opened.scores->step) : std::nullopt;
         request.out = options_.out;
         request.program = options_.program;
+        request.memory_limit = options_.memory_limit;
         const FrozenRun frozen = freeze_for_frontier(request);
         if (frozen.interrupted_by != 0) return frozen.interrupted_by;
         point.file = frozen.file;
