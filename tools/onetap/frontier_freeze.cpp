@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
+#include "onetap/base/sha256.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/eval.h"
