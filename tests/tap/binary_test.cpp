@@ -159,8 +159,7 @@ TEST(Binary, FilesThatGrowTooLargeAreRefused) {
   metadata.at("graph") = graph_json(graph);
   const std::vector<TensorView> tensors = {{"c.signs", DType::kU8, {static_cast<int64_t>(signs.size())}, signs.data()},
                                            {"c.scale", DType::kF32, {16384}, scales.data()}};
-  expect_error(ErrorKind::kData,
-               "expected at most 268435456 weights of one bit in a file, got 268451840 (c, wide.tap)",
+  expect_error(ErrorKind::kData, "expected at most 268435456 weights of one bit in a file, got 268451840 (c, wide.tap)",
                [&] { parse_tap(safetensors_bytes(tensors, metadata), "wide.tap"); });
 }
 

@@ -146,6 +146,7 @@ class Measuring {
       try {
         opened->onnxruntime = onnxruntime_benchmark(opened->net, opened->images, opened->onnxruntime_version);
       } catch (const Error& problem) {
+        if (problem.kind() == ErrorKind::kUsage) throw;  // there is none: nothing of what was asked for can be had
         console().warn(fmt::format("{} not by ONNX Runtime: {}", opened->point.name, problem.what()));
       }
     }
