@@ -112,17 +112,7 @@ TEST(Teacher, StepsOfTheEngineLearnAsPlainOnesDo) {
   Recipe recipe = taught_recipe(dir / "teacher");
   recipe.epochs = 1;
   recipe.accumulate = 3;
-  train_in(dir / "plain", recipe);
-  const auto plain = read_metrics(RunFiles(dir / "plain").metrics());
-  for (const EngineChoice engine : {EngineChoice::kFused, EngineChoice::kCaptured}) {
-    recipe.engine = engine;
-    const std::string name(choice_word(engine));
-    train_in(dir / name, recipe);
-    const auto got = read_metrics(RunFiles(dir / name).metrics());
-    ASSERT_EQ(plain.size(), got.size());
-    for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(plain[i].loss, got[i].loss, 2e-3 * plain[i].loss) << name;
-    EXPECT_NEAR(plain[0].acc_soft, got[0].acc_soft, 0.03) << name;
-  }
+  testing::expect_engines_train_alike(dir.path(), recipe);
 }
 
 TEST(Teacher, AResumedRunIsBitIdentical) {
