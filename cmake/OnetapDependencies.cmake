@@ -1,5 +1,7 @@
 if(ONETAP_STATIC)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+elseif(ONETAP_WHEEL)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)  # archives first: a wheel cannot ask for Debian's libraries
 endif()
 
 # Needed always, and headers alone: found by file, so that a folder of headers on CMAKE_PREFIX_PATH will do, and an
@@ -31,7 +33,7 @@ find_package(Threads REQUIRED)
 
 # Headers alone too, but optional: without it the runtime is slow, not missing.
 find_path(ONETAP_highway_INCLUDE hwy/highway.h DOC "folder of hwy/highway.h")
-if(ONETAP_highway_INCLUDE)
+if(ONETAP_SIMD AND ONETAP_highway_INCLUDE)
   onetap_header_library(highway hwy/highway.h)
   set(ONETAP_HAVE_HIGHWAY ON)
 else()
@@ -43,8 +45,12 @@ find_package(PNG)
 find_package(PkgConfig)
 if(PkgConfig_FOUND)
   pkg_check_modules(TurboJPEG IMPORTED_TARGET libturbojpeg)
+  # A static program stays small without it.
+  if(NOT ONETAP_STATIC)
+    pkg_check_modules(WebP IMPORTED_TARGET libwebp)
+  endif()
 endif()
-if(NOT ONETAP_STATIC)
+if(NOT ONETAP_STATIC AND NOT ONETAP_WHEEL)
   find_package(CURL)
   find_package(LibArchive)
 endif()
@@ -52,6 +58,22 @@ if(CURL_FOUND AND LibArchive_FOUND)
   set(ONETAP_HAVE_FETCH ON)
 else()
   set(ONETAP_HAVE_FETCH OFF)
+endif()
+
+# For ONNX models. A program for devices has no need of them, and the compiler of schemas runs here.
+if(NOT ONETAP_STATIC AND NOT CMAKE_CROSSCOMPILING)
+  find_package(Protobuf)
+endif()
+if(Protobuf_FOUND AND Protobuf_PROTOC_EXECUTABLE)
+  set(ONETAP_HAVE_PROTOBUF ON)
+  # LibTorch brings the whole library; two copies of its smaller half would meet in one program.
+  if(ONETAP_TRAINING OR NOT TARGET protobuf::libprotobuf-lite)
+    set(ONETAP_PROTOBUF protobuf::libprotobuf)
+  else()
+    set(ONETAP_PROTOBUF protobuf::libprotobuf-lite)
+  endif()
+else()
+  set(ONETAP_HAVE_PROTOBUF OFF)
 endif()
 
 if(ONETAP_BUILD_TOOLS AND NOT ONETAP_STATIC)

@@ -54,6 +54,7 @@ function(onetap_room name)
   cmake_parse_arguments(room "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
   add_library(onetap_${name} ${room_SOURCES})
   add_library(onetap::${name} ALIAS onetap_${name})
+  set_property(GLOBAL APPEND PROPERTY ONETAP_ROOMS onetap_${name})
   set_target_properties(onetap_${name} PROPERTIES
     EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
@@ -92,9 +93,6 @@ function(onetap_test name)
   add_executable(${name}_test ${test_SOURCES})
   target_link_libraries(${name}_test PRIVATE ${test_LINK} GTest::gtest_main onetap_flags)
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
-  if(NOT test_TORCH)
-    set_target_properties(${name}_test PROPERTIES UNITY_BUILD OFF)  # helpers of the same name in many files
-  endif()
   if(test_TORCH)
     # One process for all of them, or the few of PROCESSES: loading LibTorch takes longer than most tests.
     onetap_use_torch(${name}_test)
@@ -117,6 +115,22 @@ function(onetap_test name)
     gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 120
       PROPERTIES LABELS ${name} TIMEOUT 600)
   endif()
+endfunction()
+
+# onetap_protobuf_schema(TARGET FILE.proto)
+# Compiles what protoc makes of the schema into the target; its sources include <FILE.pb.h>.
+function(onetap_protobuf_schema target schema)
+  get_filename_component(name ${schema} NAME_WE)
+  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR}/${schema} DIRECTORY)
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/${target}_schema)
+  file(MAKE_DIRECTORY ${generated})
+  add_custom_command(OUTPUT ${generated}/${name}.pb.cc ${generated}/${name}.pb.h
+    COMMAND ${Protobuf_PROTOC_EXECUTABLE} --cpp_out=${generated} -I${folder} ${CMAKE_CURRENT_SOURCE_DIR}/${schema}
+    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${schema} VERBATIM)
+  target_sources(${target} PRIVATE ${generated}/${name}.pb.cc ${generated}/${name}.pb.h)
+  # Not ours to warn about.
+  set_source_files_properties(${generated}/${name}.pb.cc PROPERTIES COMPILE_OPTIONS -w SKIP_UNITY_BUILD_INCLUSION ON)
+  target_include_directories(${target} SYSTEM PRIVATE ${generated})
 endfunction()
 
 # onetap_embed(TARGET NAMESPACE FILES...)

@@ -4,10 +4,17 @@ import numpy as np
 
 raw = open(sys.argv[1], "rb").read()
 start = 8 + struct.unpack_from("<Q", raw)[0]
-header, types = json.loads(raw[8:start]), {"F32": "<f4", "F16": "<f2", "U8": "u1"}
-graph = json.loads(header.pop("__metadata__")["graph"])
+header = json.loads(raw[8:start])
+types = {"F32": "<f4", "F16": "<f2", "U8": "u1", "I8": "i1", "I16": "<i2"}
+metadata = header.pop("__metadata__")
 tensors = {name: np.frombuffer(raw[start:][slice(*entry["data_offsets"])], types[entry["dtype"]]).reshape(entry["shape"])
            for name, entry in header.items()}
+if "network" in metadata:  # int8: all layers' numbers in one tensor per kind (docs/quantization.md, docs/file-format.md)
+    for line, scale in zip((line for line in metadata["network"].split("\n") if " = " in line), tensors["int8/value"]):
+        print(line, f"# scale {scale:.6g}" if scale else "# no scale: fused into a later node, or floats")
+    print(f"int8: {tensors['int8/weight'].size} weights kept, {tensors['int8/step'].size} outputs with a scale of their own")
+    sys.exit()
+graph = json.loads(metadata["graph"])
 for node in [node for node in graph["nodes"] if node["op"] == "tapconv" and "kernel" in node]:
     weight, size = tensors[node["name"] + ".weight"], int(np.prod(node["kernel"]))
     dropped = node.get("dropped", 0)  # weights that are not in the file: position `size` is "none" where there are any

@@ -12,7 +12,15 @@
 namespace onetap {
 
 // What a stream of draws is for; two purposes never share numbers.
-enum class Purpose : uint32_t { kTest = 0, kShuffle = 1, kAugment = 2, kShapes = 3, kRandomNet = 4, kMix = 5 };
+enum class Purpose : uint32_t {
+  kTest = 0,
+  kShuffle = 1,
+  kAugment = 2,
+  kShapes = 3,
+  kRandomNet = 4,
+  kMix = 5,
+  kSplit = 6
+};
 
 class Random {
  public:

@@ -1,4 +1,4 @@
 // The version of onetap; CMake reads it from here.
 #pragma once
 
-#define ONETAP_VERSION "0.1.0"
+#define ONETAP_VERSION "0.2.0"

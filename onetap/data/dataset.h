@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,9 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   virtual void read_reduced(int64_t index, const EighthsNeeded& needed, Image& image) const;
   // What to call image `index` in a message.
   virtual std::string describe(int64_t index) const;
+  // Files that were to be read so far and did not decode, in the order of their names; another image took the place of
+  // each (see folder.h).
+  virtual std::vector<std::string> unreadable() const { return {}; }
 };
 
 // Images of one size, held in memory.
@@ -72,12 +76,16 @@ struct DataSource {
   std::string spec;  // as typed: "cifar10:DIR"
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> test;
+  // Held out of the training set, to choose among epochs; null unless it was asked for.
+  std::shared_ptr<const Dataset> validation;
   std::vector<std::string> classes;
   // Height and width of every image, or 0 where they vary (image folders).
   int64_t image_size = 0;
   Normalisation normalisation;
   // Paths in an image folder that are named like images and are no files (FIFOs, devices, folders): left out.
   std::vector<std::string> skipped;
+  // Files in an image folder of formats that are not read: how many, by the end of their names (".gif", "" for none).
+  std::map<std::string, int64_t> other_files;
 };
 
 }  // namespace onetap

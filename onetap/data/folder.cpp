@@ -2,10 +2,15 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
+#include "onetap/base/sha256.h"
+#include "onetap/base/text.h"
 #include "onetap/data/image_codec.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <mutex>
+#include <set>
 #include <system_error>
 
 namespace fs = std::filesystem;
@@ -15,11 +20,11 @@ namespace {
 
 class FolderDataset : public Dataset {
  public:
-  explicit FolderDataset(fs::path root) : root_(std::move(root)) {}
+  FolderDataset(fs::path root, bool strict) : root_(std::move(root)), strict_(strict) {}
 
   void add_class(const std::string& folder, std::vector<std::string> files) {
     const auto label = static_cast<int64_t>(folders_.size());
-    folders_.push_back(folder);
+    folders_.push_back({folder, size(), static_cast<int64_t>(files.size())});
     for (std::string& file : files) entries_.push_back({std::move(file), label});
   }
 
@@ -29,9 +34,27 @@ class FolderDataset : public Dataset {
 
   void read(int64_t index, Image& image) const override { read_reduced(index, {}, image); }
 
+  // The next image of the class in the place of one that does not decode: labels stay right, and what a pass reads
+  // depends on the files alone.
   void read_reduced(int64_t index, const EighthsNeeded& needed, Image& image) const override {
-    const fs::path file = path(index);
-    decode_image(read_file(file, uint64_t{1} << 30), file.string(), image, needed);
+    const Folder& folder = folders_[static_cast<size_t>(label(index))];
+    for (int64_t i = 0; i < folder.images; ++i) {
+      const fs::path file = path(folder.first + (index - folder.first + i) % folder.images);
+      const std::string bytes = read_file(file, uint64_t{1} << 30);
+      try {
+        return decode_image(bytes, file.string(), image, needed);
+      } catch (const Error& problem) {
+        const bool is_last = i + 1 == folder.images;
+        if (strict_ || is_last || problem.kind() != ErrorKind::kData) throw;
+        const std::lock_guard<std::mutex> lock(mutex_);
+        unreadable_.insert(file.string());
+      }
+    }
+  }
+
+  std::vector<std::string> unreadable() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return {unreadable_.begin(), unreadable_.end()};
   }
 
  private:
@@ -39,15 +62,22 @@ class FolderDataset : public Dataset {
     std::string file;
     int64_t label;
   };
+  struct Folder {
+    std::string name;
+    int64_t first, images;
+  };
 
   fs::path path(int64_t index) const {
     const Entry& entry = entries_.at(static_cast<size_t>(index));
-    return root_ / folders_[static_cast<size_t>(entry.label)] / entry.file;
+    return root_ / folders_[static_cast<size_t>(entry.label)].name / entry.file;
   }
 
-  fs::path root_;
-  std::vector<std::string> folders_;
+  const fs::path root_;
+  const bool strict_;
+  std::vector<Folder> folders_;
   std::vector<Entry> entries_;
+  mutable std::mutex mutex_;
+  mutable std::set<std::string> unreadable_;
 };
 
 // Calls `each` with everything in `directory` whose name is not hidden.
@@ -70,32 +100,33 @@ std::vector<std::string> list_classes(const fs::path& directory) {
   return names;
 }
 
-std::vector<std::string> list_images(const fs::path& directory, std::vector<std::string>& skipped) {
+// Fills source.skipped and source.other_files on the way.
+std::vector<std::string> list_images(const fs::path& directory, DataSource& source) {
   std::vector<std::string> names;
   for_each_entry(directory, [&](const fs::directory_entry& entry) {
-    if (!is_image_name(entry.path())) return;
     std::error_code error;
+    if (!is_image_name(entry.path())) {
+      if (entry.is_regular_file(error)) ++source.other_files[lower_extension(entry.path())];
+      return;
+    }
     // A link that leads nowhere stays: reading it says so, where leaving it out would hide that images are missing.
     if (entry.is_regular_file(error) || error || !entry.exists(error)) {
       names.push_back(entry.path().filename().string());
     } else {
-      skipped.push_back(entry.path().string());
+      source.skipped.push_back(entry.path().string());
     }
   });
+  if (names.empty()) {
+    fail_data("[data] expected .jpg, .jpeg, .png, .webp or .bmp files, got none ({}{})", directory.string(),
+              source.other_files.empty() ? "" : "; " + other_files_text(source.other_files));
+  }
   std::sort(names.begin(), names.end());
   return names;
 }
 
-std::unique_ptr<FolderDataset> open_split(const fs::path& root, const std::vector<std::string>& classes,
-                                          std::vector<std::string>& skipped) {
-  auto set = std::make_unique<FolderDataset>(root);
-  for (const std::string& name : classes) {
-    std::vector<std::string> files = list_images(root / name, skipped);
-    if (files.empty()) {
-      fail_data("[data] expected .jpg, .jpeg or .png files, got none ({})", (root / name).string());
-    }
-    set->add_class(name, std::move(files));
-  }
+std::shared_ptr<const Dataset> open_split(const fs::path& root, const FolderOptions& options, DataSource& source) {
+  auto set = std::make_shared<FolderDataset>(root, options.strict);
+  for (const std::string& name : source.classes) set->add_class(name, list_images(root / name, source));
   return set;
 }
 
@@ -109,28 +140,87 @@ void require_subset(const std::vector<std::string>& classes, const std::vector<s
   }
 }
 
-}  // namespace
+std::vector<std::string> two_classes(const fs::path& root) {
+  std::vector<std::string> classes = list_classes(root);
+  if (classes.size() < 2) {
+    fail_data("[data] expected at least 2 class folders, got {} ({})", classes.size(), root.string());
+  }
+  return classes;
+}
 
-DataSource open_folder(const fs::path& root) {
+std::string split_key(const std::string& name, const std::string& file, uint64_t seed) {
+  const std::string text = fmt::format("{}/{}/{}", seed, name, file);
+  Sha256 hash;
+  hash.update(text.data(), text.size());
+  return hash.hex();
+}
+
+void open_flat(const fs::path& root, const FolderOptions& options, DataSource& source) {
+  source.classes = two_classes(root);
+  auto train = std::make_shared<FolderDataset>(root, options.strict);
+  auto test = std::make_shared<FolderDataset>(root, options.strict);
+  for (const std::string& name : source.classes) {
+    const std::vector<std::string> files = list_images(root / name, source);
+    if (files.size() < 2) {
+      fail_data("[data] expected at least 2 images of a class, one to train and one to test with, got 1 ({})",
+                (root / name).string());
+    }
+    std::vector<std::pair<std::string, std::string>> drawn;
+    for (const std::string& file : files) drawn.emplace_back(split_key(name, file, options.seed), file);
+    std::sort(drawn.begin(), drawn.end());
+    const auto all = static_cast<int64_t>(files.size());
+    const int64_t count = std::clamp<int64_t>(
+        static_cast<int64_t>(std::lround(options.test_share * static_cast<double>(all))), 1, all - 1);
+    std::vector<std::string> parts[2];
+    for (int64_t i = 0; i < all; ++i) parts[i < count ? 1 : 0].push_back(drawn[static_cast<size_t>(i)].second);
+    for (auto& part : parts) std::sort(part.begin(), part.end());
+    train->add_class(name, std::move(parts[0]));
+    test->add_class(name, std::move(parts[1]));
+  }
+  source.train = train;
+  source.test = test;
+}
+
+void open_splits(const fs::path& root, const FolderOptions& options, DataSource& source) {
   const fs::path train = root / "train";
   const fs::path test = fs::is_directory(root / "val") ? root / "val" : root / "test";
   for (const fs::path& split : {train, test}) {
     if (!fs::is_directory(split)) {
-      fail_data("[data] expected {}/train/CLASS/*.jpg and {}/val/CLASS/*.jpg, got no folder {}", root.string(),
-                root.string(), split.filename().string());
+      fail_data(
+          "[data] expected {0}/train/CLASS/*.jpg and {0}/val/CLASS/*.jpg, or {0}/CLASS/*.jpg alone, got no folder {1}",
+          root.string(), split.filename().string());
     }
   }
-  DataSource source;
-  source.spec = "folder:" + root.string();
-  source.classes = list_classes(train);
-  if (source.classes.size() < 2) {
-    fail_data("[data] expected at least 2 class folders, got {} ({})", source.classes.size(), train.string());
-  }
+  source.classes = two_classes(train);
   const std::vector<std::string> test_classes = list_classes(test);
   require_subset(source.classes, test_classes, test);
   require_subset(test_classes, source.classes, train);
-  source.train = open_split(train, source.classes, source.skipped);
-  source.test = open_split(test, source.classes, source.skipped);
+  source.train = open_split(train, options, source);
+  source.test = open_split(test, options, source);
+}
+
+// Without one of the splits, and with folders of another name.
+bool is_flat(const fs::path& root) {
+  for (const char* split : {"train", "val", "test"}) {
+    if (fs::is_directory(root / split)) return false;
+  }
+  return fs::is_directory(root) && !list_classes(root).empty();
+}
+
+}  // namespace
+
+std::string other_files_text(const std::map<std::string, int64_t>& files) {
+  std::vector<std::string> parts;
+  for (const auto& [extension, count] : files) {
+    parts.push_back(fmt::format("{} {}", count, extension.empty() ? "without an extension" : extension));
+  }
+  return join(parts, ", ");
+}
+
+DataSource open_folder(const fs::path& root, const FolderOptions& options) {
+  DataSource source;
+  source.spec = "folder:" + root.string();
+  is_flat(root) ? open_flat(root, options, source) : open_splits(root, options, source);
   std::sort(source.skipped.begin(), source.skipped.end());
   source.image_size = 0;
   source.normalisation = {{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};

@@ -1,4 +1,5 @@
-// Image folders: root/{train,val}/CLASS/*.{jpg,jpeg,png}, classes in the order of their names.
+// Image folders: root/{train,val}/CLASS/*.jpg, or root/CLASS/*.jpg, of which a share of every class becomes the test
+// set. Classes are in the order of their names.
 #pragma once
 
 #include "onetap/data/dataset.h"
@@ -7,9 +8,25 @@
 
 namespace onetap {
 
+struct FolderOptions {
+  double test_share = 0.2;  // of every class, where the folder has no splits of its own
+  uint64_t seed = 0;        // of that choice
+  bool strict = false;      // an image that does not decode is an error
+};
+
 // Lists the files (does not decode or open them). Links count as what they lead to; what is named like an image and is
-// no file goes to `skipped`. kData for a missing split, an empty class, or classes that differ
-// between the splits. The second split may be called val or test.
-DataSource open_folder(const std::filesystem::path& root);
+// no file goes to `skipped`, files of other formats are counted in `other_files`. kData for a missing split, an empty
+// class, or classes that differ between the splits. The second split may be called val or test.
+//
+// Without splits, the files of a class are ordered by the SHA-256 of "SEED/CLASS/FILE", and the first of them (the
+// share, rounded, at least one) are the test set: the choice does not depend on where the folder lies, and hardly on
+// what is added to it.
+//
+// In place of an image that does not decode, the next one of its class that does is read, and unreadable() names it;
+// kData if a class has none. One that cannot be opened is an error always.
+DataSource open_folder(const std::filesystem::path& root, const FolderOptions& options = {});
+
+// "9 .gif, 1 without an extension": DataSource::other_files for a message.
+std::string other_files_text(const std::map<std::string, int64_t>& files);
 
 }  // namespace onetap

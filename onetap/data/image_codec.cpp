@@ -1,12 +1,16 @@
 #include "onetap/data/image_codec.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/data/bmp.h"
 
 #if defined(ONETAP_HAVE_JPEG)
 #include <turbojpeg.h>
 #endif
 #if defined(ONETAP_HAVE_PNG)
 #include <png.h>
+#endif
+#if defined(ONETAP_HAVE_WEBP)
+#include <webp/decode.h>
 #endif
 
 #include <algorithm>
@@ -18,7 +22,7 @@ namespace {
 
 constexpr int64_t kMaxPixels = 100'000'000;
 
-[[maybe_unused]] void check_size(int64_t width, int64_t height, std::string_view label) {
+void check_size(int64_t width, int64_t height, std::string_view label) {
   if (width < 1 || height < 1 || width > kMaxPixels / height) {
     fail_data("[data] expected an image of at most {} pixels, got {}x{} ({})", kMaxPixels, width, height, label);
   }
@@ -40,7 +44,7 @@ constexpr int64_t kMaxPixels = 100'000'000;
   }
 }
 
-[[maybe_unused]] int ask(const EighthsNeeded& needed, int64_t height, int64_t width) {
+int ask(const EighthsNeeded& needed, int64_t height, int64_t width) {
   const int eighths = needed ? needed(height, width) : 8;
   if (eighths < 1 || eighths > 8) fail("[data] expected 1 to 8 eighths of an image, got {}", eighths);
   return eighths;
@@ -112,6 +116,28 @@ void decode_png(std::string_view bytes, std::string_view label, Image& image, co
   to_planes(samples, 4, reader.height, reader.width, image);
 }
 
+#endif
+#if defined(ONETAP_HAVE_WEBP)
+
+void decode_webp(std::string_view bytes, std::string_view label, Image& image, const EighthsNeeded& needed) {
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  WebPBitstreamFeatures features;
+  if (WebPGetFeatures(data, bytes.size(), &features) != VP8_STATUS_OK) {
+    fail_data("[data] expected a WebP image, got a damaged header ({})", label);
+  }
+  if (features.has_animation != 0) fail_data("[data] expected a WebP image, got an animation ({})", label);
+  check_size(features.width, features.height, label);
+  ask(needed, features.height, features.width);
+  std::vector<uint8_t> samples(static_cast<size_t>(int64_t{features.width} * features.height * 3));
+  if (WebPDecodeRGBInto(data, bytes.size(), samples.data(), samples.size(), 3 * features.width) == nullptr) {
+    fail_data("[data] expected a WebP image, got damaged pixels ({})", label);
+  }
+  to_planes(samples, 3, features.height, features.width, image);
+}
+
+#endif
+#if defined(ONETAP_HAVE_PNG)
+
 std::vector<uint8_t> interleaved(const Image& image) {
   const auto channels = static_cast<size_t>(image.channels);
   const size_t pixels = image.pixels.size() / channels;
@@ -126,15 +152,22 @@ std::vector<uint8_t> interleaved(const Image& image) {
 
 }  // namespace
 
-bool is_image_name(const std::filesystem::path& path) {
+std::string lower_extension(const std::filesystem::path& path) {
   std::string extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+  return extension;
 }
 
-void decode_image(std::string_view bytes, std::string_view label, [[maybe_unused]] Image& image,
-                  [[maybe_unused]] const EighthsNeeded& needed) {
+bool is_image_name(const std::filesystem::path& path) {
+  const std::string extension = lower_extension(path);
+#if defined(ONETAP_HAVE_WEBP)
+  if (extension == ".webp") return true;
+#endif
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png" || extension == ".bmp";
+}
+
+void decode_image(std::string_view bytes, std::string_view label, Image& image, const EighthsNeeded& needed) {
   if (bytes.substr(0, 3) == "\xFF\xD8\xFF") {
 #if defined(ONETAP_HAVE_JPEG)
     return decode_jpeg(bytes, label, image, needed);
@@ -149,7 +182,20 @@ void decode_image(std::string_view bytes, std::string_view label, [[maybe_unused
     fail_usage("[data] this build reads no PNG: it was made without libpng ({})", label);
 #endif
   }
-  fail_data("[data] expected a JPEG or PNG image, got {} other bytes ({})", bytes.size(), label);
+  if (bytes.substr(0, 4) == "RIFF" && bytes.size() >= 12 && bytes.substr(8, 4) == "WEBP") {
+#if defined(ONETAP_HAVE_WEBP)
+    return decode_webp(bytes, label, image, needed);
+#else
+    fail_usage("[data] this build reads no WebP: it was made without libwebp ({})", label);
+#endif
+  }
+  if (looks_like_bmp(bytes)) {
+    const BmpSize size = bmp_size(bytes, label);
+    check_size(size.width, size.height, label);
+    ask(needed, size.height, size.width);
+    return decode_bmp(bytes, label, image);
+  }
+  fail_data("[data] expected a JPEG, PNG, WebP or BMP image, got {} other bytes ({})", bytes.size(), label);
 }
 
 std::string encode_png(const Image& image) {

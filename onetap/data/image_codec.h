@@ -1,4 +1,5 @@
-// JPEG and PNG files to byte images, and PNG back. The kind of file is told by its first bytes, not by its name.
+// JPEG, PNG, WebP and BMP files to byte images, and PNG back. The kind of file is told by its first bytes, not by its
+// name.
 #pragma once
 
 #include "onetap/data/dataset.h"
@@ -9,11 +10,13 @@
 
 namespace onetap {
 
-// By its name alone: .jpg, .jpeg or .png, in any case.
+// By its name alone: .jpg, .jpeg, .png, .bmp and, where this build reads it, .webp, in any case.
 bool is_image_name(const std::filesystem::path& path);
+// ".jpg" of "B.JPG".
+std::string lower_extension(const std::filesystem::path& path);
 
 // RGB planes, whatever the file holds: grey is repeated, alpha dropped, 16 bits cut to 8, CMYK converted.
-// kData naming `label` if the bytes are no JPEG or PNG, are damaged or truncated, or hold over 100 million
+// kData naming `label` if the bytes are none of these, are damaged or truncated, or hold over 100 million
 // pixels.
 // A JPEG comes in the eighths of its height and width that `needed` says (none given: all), cut down in its own
 // frequencies: the rest is never computed. Other files come whole; `needed` is asked all the same.

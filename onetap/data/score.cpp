@@ -19,13 +19,28 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-double Predictions::accuracy() const {
+double Predictions::accuracy(int64_t best) const {
   int64_t right = 0;
   for (int64_t i = 0; i < images(); ++i) {
     const auto first = outputs.begin() + i * classes;
-    right += std::max_element(first, first + classes) - first == labels[static_cast<size_t>(i)] ? 1 : 0;
+    const int64_t label = labels[static_cast<size_t>(i)];
+    int64_t before = 0;
+    for (int64_t c = 0; c < classes; ++c) {
+      if (first[c] > first[label] || (first[c] == first[label] && c < label)) ++before;
+    }
+    right += before < best ? 1 : 0;
   }
   return static_cast<double>(right) / static_cast<double>(std::max<int64_t>(1, images()));
+}
+
+std::vector<int64_t> Predictions::confusion() const {
+  std::vector<int64_t> counts(static_cast<size_t>(classes * classes), 0);
+  for (int64_t i = 0; i < images(); ++i) {
+    const auto first = outputs.begin() + i * classes;
+    const int64_t answer = std::max_element(first, first + classes) - first;
+    ++counts[static_cast<size_t>(labels[static_cast<size_t>(i)] * classes + answer)];
+  }
+  return counts;
 }
 
 double Predictions::loss() const {

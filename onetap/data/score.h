@@ -17,8 +17,11 @@ struct Predictions {
   std::vector<float> outputs;   // [images, classes], before softmax
 
   int64_t images() const { return static_cast<int64_t>(labels.size()); }
-  double accuracy() const;  // share of images whose largest output is the label's
-  double loss() const;      // mean cross-entropy
+  double accuracy() const { return accuracy(1); }  // share of images whose largest output is the label's
+  double accuracy(int64_t best) const;             // is among the `best` largest; of equal ones the first is larger
+  // [label, answer]: how many images of a class have their largest output for which.
+  std::vector<int64_t> confusion() const;
+  double loss() const;  // mean cross-entropy
 };
 
 // Largest |a - b| over all outputs, and largest |a|: their ratio tells rounding from damage.

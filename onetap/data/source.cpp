@@ -5,7 +5,9 @@
 #include "onetap/data/cifar.h"
 #include "onetap/data/folder.h"
 #include "onetap/data/shapes.h"
+#include "onetap/data/subset.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace fs = std::filesystem;
@@ -41,6 +43,84 @@ ShapesOptions parse_shapes(const std::string& argument) {
   return options;
 }
 
+struct SourceOptions {
+  FolderOptions folder;
+  int64_t limit = 0;
+  double validation = 0;
+};
+
+const std::vector<std::string>& option_keys(const std::string& kind) {
+  static const std::vector<std::string> shapes = {"limit", "validation"}, cifar = {"limit", "validation", "seed"},
+                                        folder = {"limit", "validation", "seed", "test", "strict"};
+  return kind == "shapes" ? shapes : kind == "folder" ? folder : cifar;
+}
+
+// "limit" of "limit=3".
+std::string_view key_of(std::string_view option) {
+  return option.substr(0, option.find('='));
+}
+
+// Where the options of `argument` begin: its last parts that have their keys.
+size_t options_start(const std::string& kind, const std::string& argument) {
+  if (kind != "shapes" && fs::is_directory(argument)) return argument.size();
+  const auto& keys = option_keys(kind);
+  size_t start = argument.size();
+  for (;;) {
+    const size_t comma = start == 0 ? std::string::npos : argument.rfind(',', start - 1);
+    const size_t first = comma == std::string::npos ? 0 : comma + 1;
+    const std::string key(key_of(std::string_view(argument).substr(first, start - first)));
+    const bool alone = comma == std::string::npos && kind != "shapes";  // that is the directory
+    if (alone || std::find(keys.begin(), keys.end(), key) == keys.end()) return start;
+    start = comma == std::string::npos ? 0 : comma;
+    if (start == 0) return start;
+  }
+}
+
+double parse_share(std::string_view option, std::string_view value) {
+  const auto share = parse_double(value);
+  if (!share || !(*share > 0 && *share < 1)) {
+    fail_usage("[data] expected a share above 0 and below 1 for {}, got '{}'", key_of(option), value);
+  }
+  return *share;
+}
+
+SourceOptions parse_options(std::string_view text) {
+  SourceOptions options;
+  for (const std::string_view option : split(text, ',')) {
+    if (option.empty()) continue;
+    const std::string_view key = key_of(option);
+    const std::string_view value = option.substr(std::min(key.size() + 1, option.size()));
+    if (option == "strict") {
+      options.folder.strict = true;
+    } else if (key == "test") {
+      options.folder.test_share = parse_share(option, value);
+    } else if (key == "validation") {
+      options.validation = parse_share(option, value);
+    } else {
+      const auto number = parse_int(value);
+      if (!number || *number < (key == "limit" ? 1 : 0)) {
+        fail_usage("[data] expected a whole number for {}, got '{}'", key, value);
+      }
+      if (key == "limit") options.limit = *number;
+      if (key == "seed") options.folder.seed = static_cast<uint64_t>(*number);
+    }
+  }
+  return options;
+}
+
+void take_parts(const SourceOptions& options, DataSource& source) {
+  const uint64_t seed = options.folder.seed;
+  if (options.limit > 0) {
+    source.train = limited(source.train, options.limit, seed);
+    source.test = limited(source.test, options.limit, seed);
+  }
+  if (options.validation > 0) {
+    const HeldOut parts = hold_out(source.train, options.validation, seed);
+    source.train = parts.rest;
+    source.validation = parts.held;
+  }
+}
+
 }  // namespace
 
 fs::path data_cache_directory() {
@@ -62,6 +142,10 @@ DataSpec parse_data_spec(std::string_view text) {
     fail_usage("[data] expected shapes, cifar10:DIR, cifar100:DIR or folder:DIR, got '{}'{}", text,
                did_you_mean(spec.kind, kinds()));
   }
+  const size_t start = options_start(spec.kind, spec.argument);
+  spec.options = spec.argument.substr(start);
+  spec.argument.resize(start);
+  parse_options(spec.options);
   if (spec.kind == "shapes") parse_shapes(spec.argument);
   if (spec.kind == "folder" && spec.argument.empty()) fail_usage("[data] expected folder:DIR, got '{}'", text);
   return spec;
@@ -71,20 +155,42 @@ std::string absolute_data_spec(const std::string& text) {
   const DataSpec spec = parse_data_spec(text);
   if (spec.kind == "shapes") return text;
   const fs::path directory = spec.argument.empty() ? data_cache_directory() : fs::path(spec.argument);
-  return spec.kind + ":" + fs::absolute(directory).lexically_normal().string();
+  return spec.kind + ":" + fs::absolute(directory).lexically_normal().string() + spec.options;
+}
+
+int64_t typical_side(const Dataset& data) {
+  constexpr int64_t kSample = 31;
+  std::vector<int64_t> sides;
+  const int64_t count = std::min(kSample, data.size());
+  Image image;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t side = 0;
+    data.read_reduced(
+        i * data.size() / count,
+        [&](int64_t height, int64_t width) {
+          side = std::min(height, width);
+          return 1;  // the least there is to decode
+        },
+        image);
+    sides.push_back(side);
+  }
+  std::sort(sides.begin(), sides.end());
+  return sides.empty() ? 0 : sides[sides.size() / 2];
 }
 
 DataSource open_data(std::string_view text) {
   const DataSpec spec = parse_data_spec(text);
+  const SourceOptions options = parse_options(spec.options);
   DataSource source;
   if (spec.kind == "shapes") {
     source = open_shapes(parse_shapes(spec.argument));
   } else if (spec.kind == "folder") {
-    source = open_folder(spec.argument);
+    source = open_folder(spec.argument, options.folder);
   } else {
     const fs::path directory = spec.argument.empty() ? data_cache_directory() : fs::path(spec.argument);
     source = open_cifar(spec.kind == "cifar10" ? Cifar::k10 : Cifar::k100, directory);
   }
+  take_parts(options, source);
   source.spec = std::string(text);
   return source;
 }

@@ -117,8 +117,8 @@ void download(const std::string& url, const fs::path& part, int attempts, const 
     problem = attempt(url, part, events);
     if (problem.empty()) return;
   }
-  fail("[fetch] gave up after {} attempts at {}: {} (what came is kept; the same command goes on from there)", attempts,
-       url, problem);
+  fail("[fetch] gave up after {} attempts at {}: {} (the data received so far are kept; the same command resumes)",
+       attempts, url, problem);
 }
 
 }  // namespace onetap

@@ -2,7 +2,6 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/half.h"
-#include "onetap/graph/batch_norm.h"
 #include "onetap/graph/tap_layout.h"
 #include "onetap/nn/tensor_file.h"
 #include "onetap/tap/fold.h"
@@ -27,7 +26,8 @@ struct ScaleShift {
 
 class Freezer {
  public:
-  explicit Freezer(const nn::GraphModule& module) : form_(frozen_form(module->graph())) {
+  explicit Freezer(const nn::GraphModule& module)
+      : trained_graph_(module->graph()), form_(frozen_form(trained_graph_)) {
     for (const auto& [name, tensor] : nn::state_of(*module)) state_[name] = tensor;
     for (const auto& trained : module->trained_layers()) trained_[trained.name] = trained.layer;
   }
@@ -57,7 +57,8 @@ class Freezer {
   torch::Tensor state(const std::string& name) const { return state_.at(name).to(torch::kCPU, torch::kFloat64); }
 
   ScaleShift batch_norm(const std::string& name) const {
-    const auto scale = state(name + ".weight") / (state(name + ".running_var") + kBatchNormEpsilon).sqrt();
+    const auto scale =
+        state(name + ".weight") / (state(name + ".running_var") + trained_graph_.node(name).epsilon).sqrt();
     return {scale, state(name + ".bias") - state(name + ".running_mean") * scale};
   }
 
@@ -99,6 +100,7 @@ class Freezer {
     return tensors;
   }
 
+  const Graph trained_graph_;
   const FrozenForm form_;
   std::unordered_map<std::string, torch::Tensor> state_;
   std::unordered_map<std::string, std::shared_ptr<nn::TrainedConv>> trained_;

@@ -36,15 +36,21 @@ AutogradNetwork::AutogradNetwork(nn::GraphModule module, const nn::NamedTensors&
     if (is_attention(name) && rule.decay == options_.logit_decay) rule.decay = 1;
     return rule.is_usual();
   };
+  const auto is_trained = [&](const std::string& name) {
+    const torch::Tensor* parameter = parameters.find(name);
+    return parameter == nullptr || parameter->requires_grad();
+  };
   const auto momenta = by_name(given_momenta);
   const auto momentum = [&](const std::string& name) { return momenta.at(name); };
   std::vector<std::string> names;  // of convs_
   std::set<std::string> taken;     // parameters that are theirs
   const auto tensors = by_name(nn::state_of(*module_));
   for (const Node& node : module_->graph().nodes()) {
-    if (node.op != Op::kConv) continue;
+    // Kernels make weights that nothing else changes.
+    if (node.op != Op::kConv || module_->edits_weights()) continue;
     const std::string weight = node.name + ".weight", attention = node.name + ".attention";
     if (!is_usual(weight) || !is_usual(attention)) continue;
+    if (!is_trained(weight) || !is_trained(attention)) continue;
     if (!add_conv(
             node, [&](const std::string& name) { return tensors.at(name).detach(); }, momentum))
       continue;

@@ -8,7 +8,7 @@
 namespace onetap::fused::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kMixThreads = 256;
 
 // Some blocks for each image.
 template <typename T>
@@ -20,7 +20,7 @@ __global__ void mix_kernel(MixArguments a) {
   const T* own = static_cast<const T*>(a.images) + n * values;
   const T* other = static_cast<const T*>(a.images) + pair * values;
   T* out = static_cast<T*>(a.out) + n * values;
-  for (int i = blockIdx.y * kThreads + threadIdx.x; i < values; i += gridDim.y * kThreads) {
+  for (int i = blockIdx.y * kMixThreads + threadIdx.x; i < values; i += gridDim.y * kMixThreads) {
     const int pixel = i / channels;
     if (mix.covers(pixel / width, pixel % width)) {
       out[i] = other[i];
@@ -37,9 +37,10 @@ __global__ void mix_kernel(MixArguments a) {
 
 void mix(const MixArguments& arguments, cudaStream_t stream) {
   const int64_t values = arguments.height * arguments.width * arguments.channels;
-  const int64_t pieces = std::min<int64_t>((values + kThreads - 1) / kThreads, 32);
+  const int64_t pieces = std::min<int64_t>((values + kMixThreads - 1) / kMixThreads, 32);
   const dim3 blocks(static_cast<unsigned>(arguments.count), static_cast<unsigned>(pieces));
-  of_type(arguments.wide, [&](auto zero) { mix_kernel<decltype(zero)><<<blocks, kThreads, 0, stream>>>(arguments); });
+  of_type(arguments.wide,
+          [&](auto zero) { mix_kernel<decltype(zero)><<<blocks, kMixThreads, 0, stream>>>(arguments); });
 }
 
 }  // namespace onetap::fused::cuda

@@ -59,7 +59,12 @@ Network::Network(nn::GraphModule module, const nn::NamedTensors& given_momenta, 
         add_plain(node.name + ".weight");
         break;
       case Kind::kLinear:
-        add_plain(node.name + ".weight");
+        if (node.method.is_dense()) {
+          add_plain(node.name + ".weight");
+        } else {
+          place.state = convs_.size();
+          add_linear(node, tensor, momentum);
+        }
         if (node.bias) add_plain(node.name + ".bias");
         break;
       default:
@@ -75,6 +80,21 @@ void Network::add_conv(const Node& node, const TensorByName& tensor, const Tenso
                              conv.weight.options().dtype(options_.type))
                     .contiguous(torch::MemoryFormat::ChannelsLast);
   convs_.push_back(std::move(conv));
+}
+
+// Nothing of a linear layer is padded, and it is computed in 32 bits.
+void Network::add_linear(const Node& node, const TensorByName& tensor, const TensorByName& momentum) {
+  ConvState linear = rules_.make(module_, node, tensor, momentum);
+  linear.packed = torch::zeros_like(linear.weight);
+  convs_.push_back(std::move(linear));
+}
+
+torch::Tensor Network::linear_weight(const Node& node, const Place& place) const {
+  return node.method.is_dense() ? plain_[place.plain].parameter : convs_[place.state].packed;
+}
+
+size_t Network::linear_bias(const Node& node, const Place& place) {
+  return place.plain + (node.method.is_dense() ? 1 : 0);
 }
 
 void Network::add_norm(const Step& step, const TensorByName& tensor) {

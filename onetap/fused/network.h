@@ -72,12 +72,16 @@ class Network : public StepNetwork {
   };
 
   void add_conv(const Node& node, const TensorByName& tensor, const TensorByName& momentum);
+  // One with a method of its own: its weight is made as a convolution's is.
+  void add_linear(const Node& node, const TensorByName& tensor, const TensorByName& momentum);
   void add_norm(const Step& step, const TensorByName& tensor);
   void add_shift(const Node& node, torch::Device device);
 
   torch::Tensor run(const torch::Tensor& images, bool training);
   // What a step makes of its values.
   torch::Tensor result_of(size_t index, bool training);
+  torch::Tensor linear_weight(const Node& node, const Place& place) const;
+  static size_t linear_bias(const Node& node, const Place& place);  // in plain_
   torch::Tensor subsampled(const torch::Tensor& x, const Node& node) const;
   torch::Tensor subsampled_backward(const torch::Tensor& dy, const torch::Tensor& x, const Node& node) const;
 

@@ -63,8 +63,8 @@ torch::Tensor Network::result_of(size_t index, bool training) {
     case Kind::kGlobalPool:
       return ops_->global_pool(x, node.shape[0]);
     case Kind::kLinear:
-      return at::linear(x, plain_[place.plain].parameter,
-                        node.bias ? plain_[place.plain + 1].parameter : torch::Tensor());
+      return at::linear(x, linear_weight(node, place),
+                        node.bias ? plain_[linear_bias(node, place)].parameter : torch::Tensor());
   }
   return {};  // every kind returns
 }
@@ -111,9 +111,16 @@ void Network::backward(const torch::Tensor& dlogits, const BackwardOptions& opti
     switch (step.kind) {
       case Kind::kLinear: {
         const auto dy = total(step.output);
-        keep(plain_[place.plain].grad, dy.t().mm(x));
-        if (node.bias) keep(plain_[place.plain + 1].grad, ops_->column_sums(dy));
-        give(dy.mm(plain_[place.plain].parameter));
+        if (node.bias) keep(plain_[linear_bias(node, place)].grad, ops_->column_sums(dy));
+        give(dy.mm(linear_weight(node, place)));
+        if (node.method.is_dense()) {
+          keep(plain_[place.plain].grad, dy.t().mm(x));
+        } else {
+          side_stream_.run({dy, x}, [&] {
+            keep(convs_[place.state].grad, dy.t().mm(x));
+            if (options.done) options.done(place.state);
+          });
+        }
         break;
       }
       case Kind::kGlobalPool:

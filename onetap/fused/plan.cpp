@@ -82,6 +82,7 @@ class Planner {
         break;
       case Op::kBatchNorm:
         if (node.shape[0] > kMostChannels) return obstacle(node, "has more than 2,048 channels");
+        if (node.epsilon != kBatchNormEpsilon) return obstacle(node, "has an eps of its own");
         add(Step::Kind::kNorm, node);
         break;
       case Op::kAdd:
@@ -116,7 +117,6 @@ class Planner {
         break;
       case Op::kLinear:
         if (graph_.source(node).shape.size() != 1) return obstacle(node, "does not follow a global pool");
-        if (!node.method.is_dense()) return obstacle(node, "has a method of its own");
         add(Step::Kind::kLinear, node);
         break;
       default:

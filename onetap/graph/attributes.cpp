@@ -20,7 +20,8 @@ struct Key {
 constexpr Key kKeys[] = {
     {"out", Attribute::kOut},     {"kernel", Attribute::kKernel},     {"stride", Attribute::kStride},
     {"pad", Attribute::kPadding}, {"dilation", Attribute::kDilation}, {"groups", Attribute::kGroups},
-    {"bias", Attribute::kBias},   {"counts", Attribute::kCounts},     {"method", Attribute::kMethod}};
+    {"bias", Attribute::kBias},   {"counts", Attribute::kCounts},     {"sides", Attribute::kSides},
+    {"fill", Attribute::kFill},   {"eps", Attribute::kEpsilon},       {"method", Attribute::kMethod}};
 
 std::string extent_text(Extent2 extent) {
   return extent.h == extent.w ? fmt::format("{}", extent.h) : fmt::format("{}x{}", extent.h, extent.w);
@@ -30,6 +31,19 @@ std::string extent_text(Extent2 extent) {
 bool choose_bit(std::string_view key, std::string_view value) {
   if (value != "0" && value != "1") fail_usage("expected {}, got '{}'", spelled_choices(key, {"0", "1"}), value);
   return value == "1";
+}
+
+PadFill choose_fill(std::string_view key, std::string_view value) {
+  if (value != "zero" && value != "lowest") {
+    fail_usage("expected {}, got '{}'", spelled_choices(key, {"zero", "lowest"}), value);
+  }
+  return value == "zero" ? PadFill::kZero : PadFill::kLowest;
+}
+
+double attribute_real(std::string_view key, std::string_view text) {
+  const auto value = parse_double(text);
+  if (!value) fail_usage("expected a number for {}, got '{}'", key, text);
+  return *value;
 }
 
 std::vector<int64_t> attribute_numbers(std::string_view key, std::string_view text) {
@@ -121,6 +135,15 @@ void set_attribute(Node& node, std::string_view key, std::string_view value) {
     case Attribute::kCounts:
       node.counts = attribute_numbers(key, value);
       break;
+    case Attribute::kSides:
+      node.sides = attribute_numbers(key, value);
+      break;
+    case Attribute::kFill:
+      node.fill = choose_fill(key, value);
+      break;
+    case Attribute::kEpsilon:
+      node.epsilon = attribute_real(key, value);
+      break;
     case Attribute::kMethod:  // is set
     case Attribute::kTaps:
       break;
@@ -165,6 +188,11 @@ AttributeTexts attribute_texts(const Node& node) {
   if (info.has(Attribute::kBias) && node.bias != plain.bias) texts.emplace_back("bias", node.bias ? "1" : "0");
   if (info.has(Attribute::kCounts) && !node.counts.empty()) {
     texts.emplace_back("counts", fmt::format("{}", fmt::join(node.counts, ",")));
+  }
+  if (info.has(Attribute::kSides)) texts.emplace_back("sides", fmt::format("{}", fmt::join(node.sides, ",")));
+  if (info.has(Attribute::kFill) && node.fill != plain.fill) texts.emplace_back("fill", "lowest");
+  if (info.has(Attribute::kEpsilon) && node.epsilon != plain.epsilon) {
+    texts.emplace_back("eps", fmt::format("{}", node.epsilon));
   }
   const bool has_method = info.has(Attribute::kMethod), has_taps = info.has(Attribute::kTaps);
   if (has_method && !node.method.is_dense()) texts.emplace_back("method", node.method.name());

@@ -34,6 +34,12 @@ bool lets_go(const Graph& graph, const Node& reader, bool freely) {
       return true;
     case Op::kBatchNorm:
     case Op::kRelu:
+    case Op::kRelu6:
+    case Op::kSigmoid:
+    case Op::kHardSigmoid:
+    case Op::kHardSwish:
+    case Op::kSilu:
+    case Op::kPad:
     case Op::kConcat:
     case Op::kAvgPool:
     case Op::kMaxPool:
@@ -105,6 +111,7 @@ class Cutter {
       case Op::kTapConv:
         return conv_outputs(node, source(0));
       case Op::kAdd:
+      case Op::kMul:
         for (size_t i = 1; i < node.inputs.size(); ++i) {
           if (source(i) != source(0)) refuse_add(node, i);
         }
@@ -117,6 +124,12 @@ class Cutter {
         return flattened(node, source(0));
       case Op::kBatchNorm:
       case Op::kRelu:
+      case Op::kRelu6:
+      case Op::kSigmoid:
+      case Op::kHardSigmoid:
+      case Op::kHardSwish:
+      case Op::kSilu:
+      case Op::kPad:
       case Op::kAvgPool:
       case Op::kMaxPool:
       case Op::kGlobalAvgPool:

@@ -37,7 +37,8 @@ std::string shape_text(const Shape& shape) {
 bool Node::operator==(const Node& other) const {
   return name == other.name && op == other.op && inputs == other.inputs && out == other.out && kernel == other.kernel &&
          stride == other.stride && padding == other.padding && dilation == other.dilation && groups == other.groups &&
-         bias == other.bias && counts == other.counts && method == other.method && shape == other.shape;
+         bias == other.bias && counts == other.counts && sides == other.sides && fill == other.fill &&
+         epsilon == other.epsilon && method == other.method && shape == other.shape;
 }
 
 bool Node::is_pruned() const {

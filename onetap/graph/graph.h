@@ -2,6 +2,7 @@
 // after inference, the shape of its output for one image.
 #pragma once
 
+#include "onetap/graph/batch_norm.h"
 #include "onetap/graph/share.h"
 
 #include <cstdint>
@@ -44,10 +45,20 @@ enum class Op {
   kLinear,
   kShift,        // every channel moved by whole pixels, by a fixed table (shift.h); zeros come in
   kActiveShift,  // every channel moved by two trained numbers, bilinear between pixels, every stride-th pixel
+  kRelu6,        // min(max(x, 0), 6)
+  kSigmoid,
+  kHardSigmoid,  // min(max(x / 6 + 1/2, 0), 1)
+  kHardSwish,    // x hardsigmoid(x)
+  kSilu,         // x sigmoid(x)
+  kMul,          // product with a value of the same shape, or with one factor per channel
+  kPad,          // pixels around the image
   // Ops of frozen networks alone.
   kTapConv,  // a convolution with `taps` weights and positions per kernel slice
   kAffine,   // scale and shift per channel: a batch norm that no convolution could take in
 };
+
+// What a pad puts around the image: zeros, or what no maximum takes.
+enum class PadFill { kZero, kLowest };
 
 struct MethodInfo;  // a row of the table of methods: method_table.h
 
@@ -99,6 +110,9 @@ struct Node {
   int64_t groups = 1;
   bool bias = false;
   std::vector<int64_t> counts;  // shift: channels that move by each position of the kernel; empty: as many by each
+  std::vector<int64_t> sides;   // pad: rows above, columns to the left, rows below, columns to the right
+  PadFill fill = PadFill::kZero;
+  double epsilon = kBatchNormEpsilon;  // bn: added to the variance
   Method method;
 
   Shape shape;  // of the output; given for an input node, inferred for the others

@@ -5,6 +5,7 @@
 #include "onetap/graph/tap_layout.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace onetap {
 namespace {
@@ -187,6 +188,26 @@ Shape add_shape(const Node& node, const std::vector<Shape>& inputs) {
   return inputs[0];
 }
 
+Shape mul_shape(const Node& node, const std::vector<Shape>& inputs) {
+  const Shape& factor = inputs[1];
+  const bool is_per_channel =
+      inputs[0].size() == 3 && factor[0] == inputs[0][0] && (factor.size() == 1 || (factor[1] == 1 && factor[2] == 1));
+  if (factor != inputs[0] && !is_per_channel) {
+    fail_usage("[graph] {}: expected a second factor of shape {} or one number per channel, got {}", node.name,
+               shape_text(inputs[0]), shape_text(factor));
+  }
+  return inputs[0];
+}
+
+Shape pad_shape(const Node& node, const Shape& in) {
+  check_image(node, in);
+  if (node.sides.size() != 4) {
+    fail_usage("[graph] {}: expected sides=TOP,LEFT,BOTTOM,RIGHT, got {} numbers", node.name, node.sides.size());
+  }
+  for (const int64_t side : node.sides) check_range(node, "every side", side, 0, 1024);
+  return {in[0], in[1] + node.sides[0] + node.sides[2], in[2] + node.sides[1] + node.sides[3]};
+}
+
 Shape concat_shape(const Node& node, const std::vector<Shape>& inputs) {
   Shape sum = inputs[0];
   for (size_t i = 1; i < inputs.size(); ++i) {
@@ -250,10 +271,23 @@ Shape shape_by_op(const Node& node, const std::vector<Shape>& inputs) {
       check_image(node, inputs[0]);
       return {inputs[0][0]};
     case Op::kBatchNorm:
+      if (!(node.epsilon > 0 && node.epsilon <= 1)) {
+        fail_usage("[graph] {}: expected eps above 0 and at most 1, got {}", node.name, node.epsilon);
+      }
+      [[fallthrough]];
     case Op::kAffine:
       check_image(node, inputs[0]);
       return inputs[0];
+    case Op::kMul:
+      return mul_shape(node, inputs);
+    case Op::kPad:
+      return pad_shape(node, inputs[0]);
     case Op::kRelu:
+    case Op::kRelu6:
+    case Op::kSigmoid:
+    case Op::kHardSigmoid:
+    case Op::kHardSwish:
+    case Op::kSilu:
       return inputs[0];
   }
   fail("[graph] {}: op without a shape rule", node.name);
@@ -275,7 +309,7 @@ const std::vector<OpInfo>& op_table() {
        1,
        {A::kOut, A::kKernel, A::kStride, A::kPadding, A::kDilation, A::kGroups, A::kBias, A::kMethod},
        "2-d convolution"},
-      {Op::kBatchNorm, "bn", 1, 1, {}, "batch normalisation"},
+      {Op::kBatchNorm, "bn", 1, 1, {A::kEpsilon}, "batch normalisation"},
       {Op::kRelu, "relu", 1, 1, {}, "max(x, 0)"},
       {Op::kAdd, "add", 2, kMany, {}, "sum of equal shapes"},
       {Op::kConcat, "concat", 2, kMany, {}, "channels of all inputs, one after the other"},
@@ -297,6 +331,13 @@ const std::vector<OpInfo>& op_table() {
        {A::kKernel, A::kDilation, A::kCounts},
        "every channel moved by whole pixels, by a fixed table"},
       {Op::kActiveShift, "activeshift", 1, 1, {A::kStride}, "every channel moved by two trained numbers"},
+      {Op::kRelu6, "relu6", 1, 1, {}, "min(max(x, 0), 6)"},
+      {Op::kSigmoid, "sigmoid", 1, 1, {}, "1 / (1 + exp(-x))"},
+      {Op::kHardSigmoid, "hardsigmoid", 1, 1, {}, "min(max(x / 6 + 1/2, 0), 1)"},
+      {Op::kHardSwish, "hardswish", 1, 1, {}, "x hardsigmoid(x)"},
+      {Op::kSilu, "silu", 1, 1, {}, "x sigmoid(x)"},
+      {Op::kMul, "mul", 2, 2, {}, "product with an equal shape, or with one factor per channel"},
+      {Op::kPad, "pad", 1, 1, {A::kSides, A::kFill}, "pixels around the image: zeros, or the lowest number"},
       {Op::kTapConv,
        "tapconv",
        1,
@@ -322,10 +363,20 @@ const OpInfo* find_op(std::string_view name) {
   return nullptr;
 }
 
+float pad_value(const Node& node) {
+  return node.fill == PadFill::kZero ? 0.0f : -std::numeric_limits<float>::infinity();
+}
+
+bool is_activation(Op op) {
+  return op == Op::kRelu || op == Op::kRelu6 || op == Op::kSigmoid || op == Op::kHardSigmoid || op == Op::kHardSwish ||
+         op == Op::kSilu;
+}
+
 Node default_node(Op op) {
   Node node;
   node.op = op;
   node.bias = op == Op::kLinear;
+  if (op == Op::kPad) node.sides = {0, 0, 0, 0};
   if (op == Op::kTapConv) node.method = frozen_taps(1, 1);
   return node;
 }

@@ -8,7 +8,21 @@
 namespace onetap {
 
 // kMethod stands for `method` and the keys of the method, kTaps for those of a frozen layer.
-enum class Attribute { kOut, kKernel, kStride, kPadding, kDilation, kGroups, kBias, kCounts, kTaps, kMethod };
+enum class Attribute {
+  kOut,
+  kKernel,
+  kStride,
+  kPadding,
+  kDilation,
+  kGroups,
+  kBias,
+  kCounts,
+  kSides,
+  kFill,
+  kEpsilon,
+  kTaps,
+  kMethod
+};
 
 struct OpInfo {
   Op op;
@@ -24,6 +38,12 @@ struct OpInfo {
 const std::vector<OpInfo>& op_table();
 const OpInfo& op_info(Op op);
 const OpInfo* find_op(std::string_view name);
+
+// What a pad puts around the image.
+float pad_value(const Node& node);
+
+// Elementwise functions of one input: the shape stays, channels stay apart.
+bool is_activation(Op op);
 
 // A node of this op with every attribute at its default.
 Node default_node(Op op);

@@ -25,9 +25,12 @@ MethodInfo sal_row() {
   MethodKey init;
   init.name = "init";
   init.recipe_key = "tap_init";
-  init.help = "start of the attention logits";
+  init.help =
+      "start of the attention logits: at random (uniform), with the centre as the largest (centre), or as the "
+      "magnitudes "
+      "of the weights are (magnitude: for a start from dense weights)";
   init.usual = "uniform";
-  init.words = {"uniform", "centre"};
+  init.words = {"uniform", "centre", "magnitude"};
   init.is_shown = false;
 
   MethodKey relax;
@@ -74,10 +77,8 @@ MethodInfo sal_row() {
 }
 
 Method sal_method(int64_t taps, BlockShare share, TapInit init) {
-  return Method("sal")
-      .set("taps", taps)
-      .set("share", share)
-      .set("init", init == TapInit::kCentre ? "centre" : "uniform");
+  const char* word = init == TapInit::kCentre ? "centre" : init == TapInit::kMagnitude ? "magnitude" : "uniform";
+  return Method("sal").set("taps", taps).set("share", share).set("init", word);
 }
 
 int64_t kept_sets(const TapLayout& layout, double density) {
@@ -85,7 +86,8 @@ int64_t kept_sets(const TapLayout& layout, double density) {
 }
 
 TapInit tap_init(const Method& sal) {
-  return sal.word("init") == "centre" ? TapInit::kCentre : TapInit::kUniform;
+  const std::string& word = sal.word("init");
+  return word == "centre" ? TapInit::kCentre : word == "magnitude" ? TapInit::kMagnitude : TapInit::kUniform;
 }
 
 Relax tap_relax(const Method& sal) {

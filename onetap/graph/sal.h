@@ -6,8 +6,9 @@
 
 namespace onetap {
 
-// How the logits of a Shift Attention Layer start: the paper's default and its ablation.
-enum class TapInit { kUniform, kCentre };
+// How the logits of a Shift Attention Layer start: the paper's default, its ablation, and the magnitudes of the
+// weights.
+enum class TapInit { kUniform, kCentre, kMagnitude };
 
 // What the forward pass has while the layer is trained: P, or its hard max with the gradients of P (docs/layer.md).
 enum class Relax { kSoftmax, kStraightThrough };

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace onetap {
@@ -23,6 +24,15 @@ uint32_t masked_crc32c(std::string_view bytes);
 // One framed record.
 std::string tfrecord(std::string_view payload);
 
+// Counts of values between `limits`: counts[i] of them above limits[i] and up to limits[i + 1].
+struct EventHistogram {
+  std::vector<double> limits;
+  std::vector<double> counts;
+};
+
+// A setting as TensorBoard's table of hyper-parameters shows it: a number, a switch or a word.
+using EventSetting = std::variant<double, bool, std::string>;
+
 class EventFile {
  public:
   // A new file in `directory`, named events.out.tfevents.<time>.<host>.<process>. `step` says where the run
@@ -30,6 +40,9 @@ class EventFile {
   EventFile(const std::filesystem::path& directory, int64_t step);
 
   void write_scalars(int64_t step, const std::vector<std::pair<std::string, double>>& scalars);
+  void write_histograms(int64_t step, const std::vector<std::pair<std::string, EventHistogram>>& histograms);
+  // For the plugin "hparams": what the run was started with.
+  void write_settings(const std::vector<std::pair<std::string, EventSetting>>& settings);
 
  private:
   std::unique_ptr<FileWriter> writer_;

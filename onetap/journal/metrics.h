@@ -13,7 +13,7 @@ namespace onetap {
 struct MetricLine {
   int64_t step = 0;   // optimiser steps done
   int64_t epoch = 0;  // epochs done
-  std::string split;  // "train" or "test"
+  std::string split;  // "train", "test" or "validation"
   double loss = 0;    // NaN where an old file has null: versions before wrote it for a run that diverged
   double acc_soft = 0;
   std::optional<double> acc_hard;  // of the test set only

@@ -55,8 +55,8 @@ bool RunFiles::finished() const {
     const std::filesystem::path file = checkpoints() / "last" / "state.json";
     const RunState state = RunState::parse(read_file(file, 1u << 20), file.string());
     const auto lines = read_metrics(metrics());
-    return !lines.empty() && lines.back().split == "test" && lines.back().epoch == read_config().epochs &&
-           state.epoch_logged && state.step == lines.back().step;
+    return !lines.empty() && lines.back().split == "test" && state.epoch_logged && state.step == lines.back().step &&
+           (state.ended || lines.back().epoch == read_config().all_epochs());
   } catch (const Error&) {
     return false;
   }

@@ -5,6 +5,7 @@
 //   SHA256SUMS               checksums of both, see run_sums.h
 //   metrics.jsonl            one object a line, see metrics.h
 //   attention.jsonl          what the attention looked like after each epoch, see attention_log.h
+//   classes.json             what `onetap eval --per-class` found, see class_scores.h
 //   events.out.tfevents.*    for TensorBoard
 //   checkpoints/             see onetap/train/checkpoint.h
 //   model.tap, report.html   what `onetap freeze` and `onetap report` make of it
@@ -26,6 +27,7 @@ struct RunFiles {
   std::filesystem::path sums() const { return root / "SHA256SUMS"; }
   std::filesystem::path metrics() const { return root / "metrics.jsonl"; }
   std::filesystem::path attention() const { return root / "attention.jsonl"; }
+  std::filesystem::path classes() const { return root / "classes.json"; }
   std::filesystem::path checkpoints() const { return root / "checkpoints"; }
   std::filesystem::path model() const { return root / "model.tap"; }
 

@@ -16,11 +16,14 @@ namespace onetap {
 class RunJournal {
  public:
   // Goes on after what `state` had on record; `notice` hears what of that was damaged (see kept_lines.h).
-  RunJournal(const RunFiles& files, const RunState& state, const JournalNotice& notice = {});
+  // `recipe`, if given, becomes TensorBoard's hyper-parameters, and must outlive this.
+  RunJournal(const RunFiles& files, const RunState& state, const JournalNotice& notice = {},
+             const Recipe* recipe = nullptr);
 
   struct Epoch {
     MetricLine train;
-    std::optional<MetricLine> test;          // of a tested epoch
+    std::optional<MetricLine> validation;    // of a tested epoch, of a run with images held out
+    std::optional<MetricLine> test;          // of a tested epoch; of such a run: of the last
     std::optional<AttentionLine> attention;  // of one with Shift Attention Layers
   };
   void write(const Epoch& epoch);
@@ -31,6 +34,7 @@ class RunJournal {
  private:
   LineFile metrics_, attention_;
   std::optional<EventFile> tensorboard_;  // with the first epoch: a finished run that is resumed leaves no new file
+  const Recipe* recipe_;
   std::filesystem::path root_;
   int64_t first_step_;
 };

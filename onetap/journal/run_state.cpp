@@ -49,6 +49,7 @@ std::string RunState::json() const {
   object["attention_bytes"] = attention_bytes;
   object["best_accuracy"] = best_accuracy;
   object["best_step"] = best_step;
+  if (ended) object["ended"] = true;
   if (!teacher.empty()) object["teacher"] = teacher;
   if (!checksums.empty()) {
     nlohmann::ordered_json files = nlohmann::ordered_json::object();
@@ -79,6 +80,7 @@ RunState RunState::parse(const std::string& text, const std::string& label) {
     state.attention_bytes = static_cast<uint64_t>(whole_number(object, "attention_bytes"));
     state.best_accuracy = json_number(object, "best_accuracy");
     state.best_step = whole_number(object, "best_step", -1);
+    if (object.contains("ended")) state.ended = json_bool(object, "ended");
     if (object.contains("teacher")) state.teacher = json_string(object, "teacher");
     if (!object.contains("files") && !object.contains(kChecksum)) return state;  // of a version without checksums
     const nlohmann::json& files = json_object(object, "files");

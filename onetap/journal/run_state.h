@@ -20,6 +20,7 @@ struct RunState {
   uint64_t attention_bytes = 0;  // likewise of attention.jsonl
   double best_accuracy = -1;
   int64_t best_step = -1;
+  bool ended = false;   // before the last epoch, because the accuracy no longer rose
   std::string teacher;  // SHA-256 of what the run learns from; empty: no teacher
   // CRC-32C of the checkpoint's other files, by name. None in checkpoints of older versions.
   std::map<std::string, uint32_t> checksums;

@@ -1,26 +1,12 @@
 #include "onetap/kernels/conv.h"
 
 #include "onetap/kernels/pack.h"
+#include "onetap/kernels/pieces.h"
 
 #include <algorithm>
 
 namespace onetap {
 namespace {
-
-struct Range {
-  int64_t first, last;
-
-  int64_t count() const { return last - first; }
-};
-
-Range share_of(int64_t count, int64_t part, int64_t parts) {
-  return {count * part / parts, count * (part + 1) / parts};
-}
-
-// Into how many pieces of at most `most`; share_of() makes them nearly equal, rather than wide ones and a narrow rest.
-int64_t pieces_of(int64_t count, int64_t most) {
-  return (count + most - 1) / most;
-}
 
 // When to cut by pixels: how full the tiles of registers must be, and how much packing makes up for emptier ones.
 constexpr double kLeastFilled = 0.8, kLeastFilledHeavy = 0.6;

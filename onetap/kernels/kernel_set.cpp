@@ -18,13 +18,22 @@ void fail_missing_kernel(const KernelKey& key, const char* op) {
   fail("[kernels] expected a kernel for {}, got none (target {}, type {})", op, key.name, dtype_name(key.type));
 }
 
+KernelSet int8_kernel_set(const char* target, const Int8Kernels& kernels) {
+  KernelSet set({target, DType::kI8});
+  set.lanes = static_cast<int>(kernels.lanes);
+  set.int8 = &kernels;
+  return set;
+}
+
 const std::vector<const KernelSet*>& kernel_sets(DType type) {
   static const std::map<DType, std::vector<const KernelSet*>> table = [] {
     std::map<DType, std::vector<const KernelSet*>> rows;
 #ifdef ONETAP_HAVE_HIGHWAY
     for (const KernelSet* row : simd_kernels()) rows[row->type].push_back(row);
+    for (const KernelSet* row : simd_int8_kernels()) rows[row->type].push_back(row);
 #endif
     for (const KernelSet* row : plain_kernels()) rows[row->type].push_back(row);
+    rows[DType::kI8].push_back(&plain_int8_kernels());
     return rows;
   }();
   static const std::vector<const KernelSet*> none;

@@ -4,6 +4,7 @@
 
 #include "onetap/base/tensor.h"
 #include "onetap/kernels/conv_plan.h"
+#include "onetap/kernels/int8_kernels.h"
 #include "onetap/kernels/plane_plan.h"
 
 #include <cstdint>
@@ -179,6 +180,8 @@ struct KernelSet : KernelKey {
   // it computed, so that it is computed.
   Kernel<double(int64_t rounds, float seed)> fma_rounds{*this, "fma_rounds"};
   int64_t flops_per_round = 0;
+  // Rows of type I8 have these in place of all that is above.
+  const Int8Kernels* int8 = nullptr;
 
   // The tile of a convolution with so many outputs and vectors of pixels.
   ConvTileKernel conv_tile(int outputs, int vectors) const {

@@ -1,57 +1,18 @@
 #include "onetap/kernels/reference.h"
 
+#include "onetap/kernels/reference-inl.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 namespace onetap::reference {
-namespace {
 
-// The outputs i in [first, last) whose input i * stride + offset lies inside 0..extent-1.
-struct Inside {
-  int64_t first, last;
-};
-
-Inside inside(int64_t outputs, int64_t stride, int64_t offset, int64_t extent) {
-  const int64_t first = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
-  const int64_t last = extent - 1 - offset < 0 ? 0 : (extent - 1 - offset) / stride + 1;
-  return {first, std::max(first, std::min(outputs, last))};
-}
-
-// y += weight * x, shifted to one position of the kernel.
-void add_tap(const ConvShape& shape, int64_t position, float weight, const float* x, float* y) {
-  const int64_t down = position / shape.kernel_w * shape.dilation_h - shape.padding_h;
-  const int64_t right = position % shape.kernel_w * shape.dilation_w - shape.padding_w;
-  const Inside rows = inside(shape.out_h(), shape.stride_h, down, shape.in_h);
-  const Inside columns = inside(shape.out_w(), shape.stride_w, right, shape.in_w);
-  for (int64_t row = rows.first; row < rows.last; ++row) {
-    const float* from = x + (row * shape.stride_h + down) * shape.in_w + right;
-    float* to = y + row * shape.out_w();
-    if (shape.stride_w == 1) {
-      for (int64_t i = columns.first; i < columns.last; ++i) to[i] += weight * from[i];
-    } else {
-      for (int64_t i = columns.first; i < columns.last; ++i) to[i] += weight * from[i * shape.stride_w];
-    }
-  }
-}
-
-}  // namespace
-
-// Dense and tap convolutions differ in which positions they visit.
 void conv(const ConvShape& shape, const ConvWeights& weights, const float* x, float* y) {
-  const TapLayout layout = shape.layout();
-  const int64_t in = shape.in_per_group(), taps = shape.taps_per_slice();
-  const int64_t in_pixels = shape.in_h * shape.in_w, out_pixels = shape.out_h() * shape.out_w();
-  for (int64_t d = 0; d < shape.out; ++d) {
-    std::fill_n(y + d * out_pixels, out_pixels, weights.bias != nullptr ? weights.bias[d] : 0.0f);
-    for (int64_t c = 0; c < in; ++c) {
-      const float* from = x + (d / shape.out_per_group() * in + c) * in_pixels;
-      for (int64_t i = 0; i < taps; ++i) {
-        const int64_t position = shape.taps > 0 ? weights.positions[layout.first_code(d, c) + i] : i;
-        if (position == layout.none()) continue;
-        add_tap(shape, position, weights.weight[(d * in + c) * taps + i], from, y + d * out_pixels);
-      }
-    }
+  const int64_t pixels = shape.out_h() * shape.out_w();
+  for (int64_t d = 0; d < shape.out; ++d, y += pixels) {
+    std::fill_n(y, pixels, weights.bias != nullptr ? weights.bias[d] : 0.0f);
+    add_taps(shape, weights.weight, weights.positions, d, x, y);
   }
 }
 
@@ -73,17 +34,13 @@ void pool(const PoolShape& shape, const float* x, float* y) {
     for (int64_t row = 0; row < shape.out_h; ++row) {
       for (int64_t column = 0; column < shape.out_w; ++column) {
         float value = shape.is_max ? -std::numeric_limits<float>::infinity() : 0.0f;
-        for (int64_t k = 0; k < shape.kernel_h * shape.kernel_w; ++k) {
-          const int64_t iy = row * shape.stride_h - shape.padding_h + k / shape.kernel_w;
-          const int64_t ix = column * shape.stride_w - shape.padding_w + k % shape.kernel_w;
-          if (iy < 0 || iy >= shape.in_h || ix < 0 || ix >= shape.in_w) continue;
-          const float pixel = from[iy * shape.in_w + ix];
+        visit_window(shape, row, column, from, [&](float pixel) {
           if (!shape.is_max) {
             value += pixel;
           } else if (pixel > value || std::isnan(pixel)) {  // a NaN comes through, as in LibTorch
             value = pixel;
           }
-        }
+        });
         *y++ = shape.is_max ? value : value / static_cast<float>(shape.kernel_h * shape.kernel_w);
       }
     }
@@ -98,19 +55,35 @@ void global_mean(int64_t channels, int64_t pixels, const float* x, float* y) {
   }
 }
 
-void subsample(const SubsampleShape& shape, const float* x, float* y) {
+template <typename T>
+void subsample(const SubsampleShape& shape, const T* x, T* y) {
   const int64_t front = (shape.out - shape.in) / 2;
   for (int64_t d = 0; d < shape.out; ++d) {
     const int64_t c = d - front;
     for (int64_t iy = 0; iy < shape.in_h; iy += shape.stride_h) {
       for (int64_t ix = 0; ix < shape.in_w; ix += shape.stride_w) {
-        *y++ = c >= 0 && c < shape.in ? x[(c * shape.in_h + iy) * shape.in_w + ix] : 0.0f;
+        *y++ = c >= 0 && c < shape.in ? x[(c * shape.in_h + iy) * shape.in_w + ix] : T{0};
+      }
+    }
+  }
+}
+template void subsample(const SubsampleShape& shape, const float* x, float* y);
+template void subsample(const SubsampleShape& shape, const uint8_t* x, uint8_t* y);
+
+void pad(const PadShape& shape, float fill, const float* x, float* y) {
+  for (int64_t c = 0; c < shape.channels; ++c) {
+    for (int64_t row = 0; row < shape.out_h; ++row) {
+      for (int64_t column = 0; column < shape.out_w; ++column) {
+        const int64_t iy = row - shape.top, ix = column - shape.left;
+        const bool inside = iy >= 0 && iy < shape.in_h && ix >= 0 && ix < shape.in_w;
+        *y++ = inside ? x[(c * shape.in_h + iy) * shape.in_w + ix] : fill;
       }
     }
   }
 }
 
-void shift(const ShiftShape& shape, const uint16_t* codes, const float* x, float* y) {
+template <typename T>
+void shift(const ShiftShape& shape, const uint16_t* codes, const T* x, T* y) {
   for (int64_t c = 0; c < shape.channels; ++c) {
     const int64_t down = (codes[c] / shape.kernel_w - shape.kernel_h / 2) * shape.dilation_h;
     const int64_t right = (codes[c] % shape.kernel_w - shape.kernel_w / 2) * shape.dilation_w;
@@ -118,11 +91,13 @@ void shift(const ShiftShape& shape, const uint16_t* codes, const float* x, float
       for (int64_t column = 0; column < shape.width; ++column) {
         const int64_t iy = row + down, ix = column + right;
         const bool inside = iy >= 0 && iy < shape.height && ix >= 0 && ix < shape.width;
-        *y++ = inside ? x[(c * shape.height + iy) * shape.width + ix] : 0.0f;
+        *y++ = inside ? x[(c * shape.height + iy) * shape.width + ix] : T{0};
       }
     }
   }
 }
+template void shift(const ShiftShape& shape, const uint16_t* codes, const float* x, float* y);
+template void shift(const ShiftShape& shape, const uint16_t* codes, const uint8_t* x, uint8_t* y);
 
 void active_shift(const ActiveShiftShape& shape, const float* shifts, const float* x, float* y) {
   // In double, any float may be added to a row.

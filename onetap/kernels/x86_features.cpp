@@ -14,6 +14,16 @@ bool has_f16c() {
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
 }
 
+// Nor these. Which registers the system saves is again part of what they say about AVX2 and AVX-512.
+void find_dot_products(X86Features& cpu) {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return;
+  cpu.avx512vnni = (ecx & (1u << 11)) != 0;
+  const unsigned most = eax;
+  if (most < 1 || __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) == 0) return;
+  cpu.avxvnni = (eax & (1u << 4)) != 0;
+}
+
 }  // namespace
 
 X86Features x86_features() {
@@ -31,6 +41,7 @@ X86Features x86_features() {
   cpu.avx512dq = __builtin_cpu_supports("avx512dq");
   cpu.avx512bw = __builtin_cpu_supports("avx512bw");
   cpu.avx512cd = __builtin_cpu_supports("avx512cd");
+  find_dot_products(cpu);
   return cpu;
 }
 

@@ -7,6 +7,7 @@ struct X86Features {
   bool sse42 = false, pclmul = false, aes = false;
   bool avx2 = false, fma = false, bmi = false, bmi2 = false, f16c = false;
   bool avx512f = false, avx512vl = false, avx512dq = false, avx512bw = false, avx512cd = false;
+  bool avx512vnni = false, avxvnni = false;  // dot products of bytes
 };
 
 // Exactly what Highway lets the compiler use: a target that is run with less dies of an illegal instruction.

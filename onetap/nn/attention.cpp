@@ -86,6 +86,22 @@ torch::Tensor expand_sets(const torch::Tensor& by_set, const TapLayout& layout) 
   return repeat(repeat(by_set, 1, layout.share_inputs, layout.inputs), 0, layout.share_outputs, layout.outputs);
 }
 
+torch::Tensor magnitude_logits(const torch::Tensor& weight, const TapLayout& layout) {
+  const torch::NoGradGuard no_grad;
+  const auto sums = sum_sets(weight.flatten(2).abs(), layout);
+  const auto largest = sums.amax(-1, /*keepdim=*/true);
+  const auto parts = sums / largest.masked_fill(largest == 0, 1.0);
+  const auto best = sorted_positions(parts).narrow(-1, 0, layout.taps);
+  const auto mean = parts.mean(-1, /*keepdim=*/true);
+  std::vector<torch::Tensor> taps;
+  for (int64_t tap = 0; tap < layout.taps; ++tap) {
+    const auto own = best.narrow(-1, tap, 1);
+    const auto without_best = parts.scatter(-1, best, mean.expand_as(best));
+    taps.push_back(without_best.scatter(-1, own, parts.gather(-1, own)));
+  }
+  return torch::stack(taps);
+}
+
 torch::Tensor sum_sets(const torch::Tensor& by_slice, const TapLayout& layout) {
   const int64_t rows = layout.output_blocks(), columns = layout.input_blocks();
   // Zeros fill the blocks at the ends up.

@@ -41,4 +41,9 @@ torch::Tensor expand_sets(const torch::Tensor& by_set, const TapLayout& layout);
 // Sums over the slices of every set: [outputs, inputs, X] to [output blocks, input blocks, X].
 torch::Tensor sum_sets(const torch::Tensor& by_slice, const TapLayout& layout);
 
+// Logits [taps, output blocks, input blocks, S] that stand in the order of the weights [outputs, inputs, kernel...]:
+// the sums of |w| over the slices of a set, as parts of the largest. Tap i has the i-th largest position as its best:
+// the other taps' best ones lie at the mean of the set.
+torch::Tensor magnitude_logits(const torch::Tensor& weight, const TapLayout& layout);
+
 }  // namespace onetap::nn

@@ -59,13 +59,14 @@ std::optional<TapChoice> FixedTapsConv::describe() const {
   return TapChoice{mask_of_sets(), codes()};
 }
 
-void FixedTapsConv::weights_imported() {
+torch::Tensor FixedTapsConv::weights_imported(const ImportedWeights&) {
   const torch::NoGradGuard no_grad;
   if (by_magnitude()) {
     positions.copy_(largest_positions(weight, layout_));
   } else {
     check_positions();  // they may be those of the file
   }
+  return {};
 }
 
 void FixedTapsConv::check_positions() const {

@@ -20,7 +20,7 @@ class FixedTapsConv : public TrainedConv2d {
   torch::Tensor finished_weight(AttentionMode mode) const override;
   FrozenConv freeze() const override;
   std::optional<TapChoice> describe() const override;
-  void weights_imported() override;
+  torch::Tensor weights_imported(const ImportedWeights& imported) override;
 
  private:
   bool by_magnitude() const;

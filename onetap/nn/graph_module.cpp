@@ -29,6 +29,11 @@ at::IntArrayRef pair(const Extent2& extent) {
   return at::IntArrayRef(&extent.h, 2);
 }
 
+// One factor per channel is repeated over the pixels.
+torch::Tensor product(const torch::Tensor& x, const torch::Tensor& factor) {
+  return x * (factor.dim() < x.dim() ? factor.unsqueeze(-1).unsqueeze(-1) : factor);
+}
+
 torch::Tensor subsample(const torch::Tensor& x, const Node& node) {
   const int64_t extra = node.out - x.size(1), front = extra / 2;
   using torch::indexing::Slice;
@@ -37,12 +42,48 @@ torch::Tensor subsample(const torch::Tensor& x, const Node& node) {
   return torch::constant_pad_nd(thin, {0, 0, 0, 0, front, extra - front}, 0);
 }
 
+torch::Tensor fixed_norm(const torch::nn::BatchNorm2dImpl& norm, const torch::Tensor& x) {
+  return torch::batch_norm(x, norm.weight, norm.bias, norm.running_mean, norm.running_var, /*training=*/false,
+                           /*momentum=*/0.0, norm.options.eps(), at::globalContext().userEnabledCuDNN());
+}
+
+// Of a batch norm's input, per channel, so that the variance stays a hundred times the number that is added to it, or
+// as it is where it is smaller already: else that number would matter more than before.
+torch::Tensor least_factor(const torch::nn::BatchNorm2dImpl& norm) {
+  const double least_variance = 100 * norm.options.eps();
+  return (least_variance / norm.running_var.clamp_min(least_variance)).sqrt();
+}
+
+// Makes of the input times `factor` what the batch norm made of the input.
+void take_back(const torch::Tensor& factor, torch::nn::BatchNorm2dImpl& norm) {
+  const double eps = norm.options.eps();
+  norm.running_mean.mul_(factor);
+  norm.running_var.copy_((norm.running_var + eps) * factor.square() - eps);
+}
+
 // The ops without parameters.
 std::function<torch::Tensor(const std::vector<torch::Tensor>&)> plain_op(const Node& node) {
   using Inputs = std::vector<torch::Tensor>;
   switch (node.op) {
     case Op::kRelu:
       return [](const Inputs& in) { return torch::relu(in[0]); };
+    case Op::kRelu6:
+      return [](const Inputs& in) { return torch::clamp(in[0], 0, 6); };
+    case Op::kSigmoid:
+      return [](const Inputs& in) { return torch::sigmoid(in[0]); };
+    case Op::kHardSigmoid:
+      return [](const Inputs& in) { return torch::hardsigmoid(in[0]); };
+    case Op::kHardSwish:
+      return [](const Inputs& in) { return torch::hardswish(in[0]); };
+    case Op::kSilu:
+      return [](const Inputs& in) { return torch::silu(in[0]); };
+    case Op::kMul:
+      return [](const Inputs& in) { return product(in[0], in[1]); };
+    case Op::kPad:
+      return [node](const Inputs& in) {
+        return torch::constant_pad_nd(in[0], {node.sides[1], node.sides[3], node.sides[0], node.sides[2]},
+                                      pad_value(node));
+      };
     case Op::kAdd:
       return [](const Inputs& in) {
         torch::Tensor sum = in[0] + in[1];
@@ -126,8 +167,7 @@ void GraphModuleImpl::add_conv(const Node& node, Step& step, WeightInit init) {
     auto conv = place(node.name, torch::nn::Conv2d(options));
     weight = conv->weight;
     step.run = [this, conv, node](const Values& values) {
-      const torch::Tensor* given = given_weight(node.name);
-      return convolve(values[0], given != nullptr ? *given : conv->weight, conv->bias, node);
+      return convolve(values[0], weight_in_use(node, conv->weight), conv->bias, node);
     };
   }
   if (init == WeightInit::kFanOut) {
@@ -156,10 +196,12 @@ void GraphModuleImpl::build(WeightInit init) {
         break;
       case Op::kBatchNorm: {
         const auto options =
-            torch::nn::BatchNorm2dOptions(node.shape[0]).eps(kBatchNormEpsilon).momentum(kBatchNormMomentum);
+            torch::nn::BatchNorm2dOptions(node.shape[0]).eps(node.epsilon).momentum(kBatchNormMomentum);
         auto bn = place(node.name, torch::nn::BatchNorm2d(options));
-        step.run = [this, bn](const Values& values) mutable {
+        norms_.emplace(node.name, bn);
+        step.run = [this, bn, name = node.name](const Values& values) mutable {
           if (!is_training()) return bn->forward(values[0]);
+          if (fixed_norms_.count(name) > 0) return fixed_norm(*bn, values[0]);
           return training_norm_ ? training_norm_(*bn, values[0]) : training_norm(*bn, values[0]);
         };
         break;
@@ -177,7 +219,9 @@ void GraphModuleImpl::build(WeightInit init) {
         auto fc =
             place(node.name,
                   torch::nn::Linear(torch::nn::LinearOptions(in_channels(graph_, node), node.out).bias(node.bias)));
-        step.run = [fc](const Values& values) mutable { return fc->forward(values[0]); };
+        step.run = [this, fc, node](const Values& values) {
+          return torch::linear(values[0], weight_in_use(node, fc->weight), fc->bias);
+        };
         break;
       }
       default:
@@ -218,6 +262,30 @@ const torch::Tensor* GraphModuleImpl::given_weight(const std::string& node) cons
   if (given_ == nullptr) return nullptr;
   const auto found = given_->weights.find(node);
   return found == given_->weights.end() ? nullptr : &found->second;
+}
+
+torch::Tensor GraphModuleImpl::weight_in_use(const Node& node, const torch::Tensor& weight) const {
+  const torch::Tensor* given = given_weight(node.name);
+  const torch::Tensor& used = given != nullptr ? *given : weight;
+  return weight_editor_ ? weight_editor_(node, used) : used;
+}
+
+void GraphModuleImpl::set_weight_editor(WeightEditor editor) {
+  weight_editor_ = std::move(editor);
+  for (const TrainedLayer& trained : trained_layers_) {
+    if (!weight_editor_) {
+      trained.layer->set_weight_editor({});
+      continue;
+    }
+    trained.layer->set_weight_editor([this, &node = graph_.node(trained.name)](const torch::Tensor& weight) {
+      return weight_editor_(node, weight);
+    });
+  }
+}
+
+void GraphModuleImpl::train_hard() {
+  trains_hard_ = true;
+  for (const TrainedLayer& trained : soft_layers()) trained.layer->train_hard();
 }
 
 // The inputs are the layers' while this lives.
@@ -262,8 +330,18 @@ void GraphModuleImpl::after_step() {
   for (const TrainedLayer& trained : trained_layers_) trained.layer->after_step();
 }
 
-void GraphModuleImpl::weights_imported() {
-  for (const TrainedLayer& trained : trained_layers_) trained.layer->weights_imported();
+void GraphModuleImpl::weights_imported(const std::set<std::string>& dense) {
+  const torch::NoGradGuard no_grad;
+  const Uses uses(graph_);
+  for (const TrainedLayer& trained : trained_layers_) {
+    const Node* reader = uses.only_reader(graph_.node(trained.name));
+    const bool has_norm = reader != nullptr && reader->op == Op::kBatchNorm;
+    ImportedWeights imported;
+    imported.dense = dense.count(trained.name) > 0;
+    if (has_norm) imported.least_factor = least_factor(*norms_.at(reader->name));
+    const auto factor = trained.layer->weights_imported(imported);
+    if (factor.defined() && has_norm) take_back(factor, *norms_.at(reader->name));
+  }
 }
 
 void GraphModuleImpl::set_mode(AttentionMode mode) {

@@ -6,6 +6,7 @@
 #include "onetap/nn/trained_conv.h"
 
 #include <functional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -50,7 +51,12 @@ class GraphModuleImpl : public torch::nn::Module {
 
   // Those of every TrainedConv.
   void after_step();
-  void weights_imported();
+  // `dense` are the layers whose weights are those of a dense layer. In evaluation the network then computes what the
+  // dense one did, where its methods allow it.
+  void weights_imported(const std::set<std::string>& dense);
+
+  // These batch norms go by their running statistics in training too, and leave them as they are.
+  void fix_norms(std::set<std::string> names) { fixed_norms_ = std::move(names); }
 
   // How batch norms compute in training, in place of each by its own batch.
   using TrainingNorm = std::function<torch::Tensor(torch::nn::BatchNorm2dImpl&, const torch::Tensor&)>;
@@ -63,6 +69,15 @@ class GraphModuleImpl : public torch::nn::Module {
   // Puts what it returns in place of what a node gave, before anything reads that; the observer sees it so.
   using Editor = std::function<torch::Tensor(const Node&, const torch::Tensor&)>;
   void set_editor(Editor editor) { editor_ = std::move(editor); }
+
+  // Likewise of the weight that a convolution or a linear layer multiplies by, as its method and mode have it.
+  using WeightEditor = std::function<torch::Tensor(const Node&, const torch::Tensor&)>;
+  void set_weight_editor(WeightEditor editor);
+  bool edits_weights() const { return static_cast<bool>(weight_editor_); }
+
+  // Layers with a soft form are trained in their hard one from now on.
+  void train_hard();
+  bool trains_hard() const { return trains_hard_; }
 
   const Graph& graph() const { return graph_; }
 
@@ -77,6 +92,8 @@ class GraphModuleImpl : public torch::nn::Module {
   Layer place(const std::string& name, Layer layer);
   void add_conv(const Node& node, Step& step, WeightInit init);
   const torch::Tensor* given_weight(const std::string& node) const;  // null: none
+  // Of a layer without a method.
+  torch::Tensor weight_in_use(const Node& node, const torch::Tensor& weight) const;
   // By its method; gives the weight.
   torch::Tensor add_trained(const Node& node, Step& step);
 
@@ -84,9 +101,13 @@ class GraphModuleImpl : public torch::nn::Module {
   std::vector<Step> steps_;
   size_t output_ = 0;
   std::vector<TrainedLayer> trained_layers_;
+  std::unordered_map<std::string, torch::nn::BatchNorm2d> norms_;  // by node
+  std::set<std::string> fixed_norms_;
   TrainingNorm training_norm_;
   Observer observer_;
   Editor editor_;
+  WeightEditor weight_editor_;
+  bool trains_hard_ = false;
   const ForwardInputs* given_ = nullptr;  // of the forward pass under way
 };
 TORCH_MODULE(GraphModule);

@@ -140,7 +140,30 @@ std::optional<TapChoice> ShiftAttentionConvBase::describe() const {
   return TapChoice{soft_sets(torch::scalar_tensor(temperature(), torch::kFloat64)), hard_codes()};
 }
 
-void ShiftAttentionConvBase::make_parameters(int64_t out, int64_t in_per_group, at::IntArrayRef kernel, TapInit init) {
+torch::Tensor ShiftAttentionConvBase::weights_imported(const ImportedWeights& imported) {
+  if (!imported.dense) return {};
+  const torch::NoGradGuard no_grad;
+  if (init_ == TapInit::kMagnitude) logits().copy_(magnitude_logits(weight, layout_));
+  if (relax_ == Relax::kStraightThrough) return {};  // one tap is multiplied by 1, and the others are not there
+  const auto p = soft_sets(torch::scalar_tensor(temperature(), torch::kFloat64));
+  // A weight that P all but rules out at the start would become huge, and that P is soon another.
+  constexpr double kLeastOfMean = 0.01;
+  const auto mean = p.mean();
+  const auto undone = 1 / spread(p.clamp_min(mean * kLeastOfMean));
+  if (!imported.least_factor.defined()) {
+    weight.mul_(undone);
+    return {};
+  }
+  // Results as small as in any Shift Attention Layer. With larger weights the same steps would change less: the
+  // gradient of what a batch norm follows falls as they grow, and 9 times larger ones would learn 81 times slower.
+  const auto factor = torch::maximum(imported.least_factor, mean).clamp_max(1);
+  std::vector<int64_t> per_output(static_cast<size_t>(weight.dim()), 1);
+  per_output[0] = -1;
+  weight.mul_(undone * factor.view(per_output));
+  return factor;
+}
+
+void ShiftAttentionConvBase::make_parameters(int64_t out, int64_t in_per_group, at::IntArrayRef kernel) {
   std::vector<int64_t> shape = {out, in_per_group};
   int64_t s = 1;
   for (const int64_t extent : kernel) {
@@ -157,17 +180,18 @@ void ShiftAttentionConvBase::make_parameters(int64_t out, int64_t in_per_group, 
   if (kept_sets(layout_, density_) < layout_.sets()) {
     keep = register_parameter("keep", torch::empty({layout_.output_blocks(), layout_.input_blocks()}));
   }
-  draw_parameters(init);
+  draw_parameters();
 }
 
-void ShiftAttentionConvBase::draw_parameters(TapInit init) {
+void ShiftAttentionConvBase::draw_parameters() {
   const torch::NoGradGuard no_grad;
   torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
   attention.uniform_(0.0, 1.0);
-  if (init == TapInit::kCentre) {
+  if (init_ == TapInit::kCentre) {
     const int64_t s = attention.size(-1);
     attention.select(-1, s / 2).copy_(attention.amax(-1));
   }
+  if (init_ == TapInit::kMagnitude) logits().copy_(magnitude_logits(weight, layout_));
   if (keep.defined()) keep.uniform_(0.0, 1.0);
 }
 
@@ -180,8 +204,8 @@ ShiftAttentionConvImpl<D>::ShiftAttentionConvImpl(const ShiftAttentionConvOption
   layout_.share_inputs = options.share_inputs();
   relax_ = options.relax();
   density_ = options.density();
-  make_parameters(options.out_channels(), options.in_channels() / options.groups(), options.kernel_size(),
-                  options.init());
+  init_ = options.init();
+  make_parameters(options.out_channels(), options.in_channels() / options.groups(), options.kernel_size());
 }
 
 template <size_t D>

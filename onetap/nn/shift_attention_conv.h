@@ -62,13 +62,15 @@ class ShiftAttentionConvBase : public TrainedConv {
   torch::Tensor finished_weight(AttentionMode mode) const override;
   FrozenConv freeze() const override;
   std::optional<TapChoice> describe() const override;
+  torch::Tensor weights_imported(const ImportedWeights& imported) override;
 
  protected:
   // Sets the sizes of the layout, whose taps and sharing are there.
-  void make_parameters(int64_t out, int64_t in_per_group, at::IntArrayRef kernel, TapInit init);
-  void draw_parameters(TapInit init);
+  void make_parameters(int64_t out, int64_t in_per_group, at::IntArrayRef kernel);
+  void draw_parameters();
 
   TapLayout layout_;
+  TapInit init_ = TapInit::kUniform;
   Relax relax_ = Relax::kSoftmax;
   double density_ = 1;
 
@@ -95,7 +97,7 @@ class ShiftAttentionConvImpl : public ShiftAttentionConvBase {
   explicit ShiftAttentionConvImpl(const ShiftAttentionConvOptions<D>& options);
 
   // Draws weight as torch::nn::Conv does and attention uniformly in [0, 1), from LibTorch's generator.
-  void reset_parameters() { draw_parameters(options.init()); }
+  void reset_parameters() { draw_parameters(); }
   torch::Tensor forward(const torch::Tensor& x) override;
   void pretty_print(std::ostream& stream) const override;
 

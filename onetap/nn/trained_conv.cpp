@@ -29,7 +29,12 @@ void TrainedConv::set_temperature(double temperature) {
 }
 
 torch::Tensor TrainedConv::effective_weight() const {
+  return editor_ ? editor_(unedited_weight()) : unedited_weight();
+}
+
+torch::Tensor TrainedConv::unedited_weight() const {
   if (mode_ != AttentionMode::kSoft) return finished_weight(mode_);
+  if (trains_hard_) return finished_weight(AttentionMode::kHard);
   if (given_.weight.defined()) return given_.weight;
   return soft_weight(given_.temperature.defined() ? given_.temperature
                                                   : torch::scalar_tensor(temperature_, torch::kFloat64));

@@ -31,6 +31,15 @@ struct TapChoice {
   torch::Tensor positions;  // [output blocks, input blocks, taps]
 };
 
+// Weights from elsewhere that were copied into a layer.
+struct ImportedWeights {
+  // Those of a dense layer: what the method has beside them (attention logits) was not there.
+  bool dense = false;
+  // [out]: the layer may multiply its results by factors from these to 1, for the batch norm behind it takes them back.
+  // Undefined: it may not.
+  torch::Tensor least_factor = {};
+};
+
 class TrainedConv : public torch::nn::Module {
  public:
   // [out, in / groups, kernel...]; of a linear layer [out, in].
@@ -50,6 +59,13 @@ class TrainedConv : public torch::nn::Module {
   };
   void set_given(Given given) { given_ = std::move(given); }
 
+  // Mode kSoft, as it is trained, becomes that of kHard: the positions stay, and the kept weights are trained.
+  void train_hard() { trains_hard_ = true; }
+
+  // Puts what it returns in place of the effective weight, in every mode.
+  using WeightEditor = std::function<torch::Tensor(const torch::Tensor&)>;
+  void set_weight_editor(WeightEditor editor) { editor_ = std::move(editor); }
+
   // What the convolution multiplies by in the present mode, at the present temperature; shaped as `weight`.
   torch::Tensor effective_weight() const;
 
@@ -62,14 +78,20 @@ class TrainedConv : public torch::nn::Module {
   virtual FrozenConv freeze() const = 0;
   virtual std::optional<TapChoice> describe() const { return std::nullopt; }
 
-  // Weights from elsewhere were copied into it, and training starts from them. kData if they cannot be.
-  virtual void weights_imported() {}
+  // Training starts from these weights, at the present temperature. A layer that scales its weights while it is trained
+  // takes that back where they are dense, so that it starts as the dense layer. Gives the factors [out] of its results;
+  // undefined: 1. kData if training cannot start from them.
+  virtual torch::Tensor weights_imported(const ImportedWeights&) { return {}; }
   // After every step of the optimiser. It must not wait for the device: CUDA graphs capture it.
   virtual void after_step() {}
 
  private:
+  torch::Tensor unedited_weight() const;
+
   double temperature_ = 1.0;
   Given given_;
+  bool trains_hard_ = false;
+  WeightEditor editor_;
   AttentionMode mode_ = AttentionMode::kSoft;
 };
 

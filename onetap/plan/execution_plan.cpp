@@ -19,6 +19,21 @@ bool takes_relu(const Node& node) {
   return is_conv(node) || node.op == Op::kLinear || node.op == Op::kAffine || node.op == Op::kAdd;
 }
 
+void find_peak(const std::vector<Lifetime>& lifetimes, ExecutionPlan& plan) {
+  std::vector<int64_t> change(plan.steps.size() + 2, 0);  // of the bytes in use, at every step
+  for (const Lifetime& value : lifetimes) {
+    change[static_cast<size_t>(value.first)] += value.bytes;
+    change[static_cast<size_t>(value.last) + 1] -= value.bytes;
+  }
+  int64_t in_use = 0, most = 0;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    in_use += change[s];
+    if (in_use <= most) continue;
+    most = in_use;
+    plan.peak = plan.steps[s].node;
+  }
+}
+
 class Planner {
  public:
   Planner(const Graph& graph, const PlanOptions& options) : graph_(graph), options_(options), uses_(graph) {}
@@ -81,6 +96,7 @@ class Planner {
   // The value of a node; the input's is the caller's and has no gaps.
   int add_value(const Node& node) {
     PlannedValue value;
+    value.node = &node;
     value.dtype = options_.dtype;
     value.channels = node.shape[0];
     if (node.shape.size() == 3) {
@@ -94,37 +110,11 @@ class Planner {
   }
 
   void place() {
-    std::vector<Lifetime> lifetimes(plan_.values.size());
-    for (size_t i = 0; i < lifetimes.size(); ++i) lifetimes[i].bytes = plan_.values[i].bytes();
-    lifetimes[static_cast<size_t>(plan_.input)].bytes = 0;
-    const auto steps = static_cast<int>(plan_.steps.size());
-    for (int s = 0; s < steps; ++s) {
-      const PlannedStep& step = plan_.steps[static_cast<size_t>(s)];
-      Lifetime& output = lifetimes[static_cast<size_t>(step.output)];
-      output.first = output.last = s;
-      for (const int input : step.inputs) lifetimes[static_cast<size_t>(input)].last = s;
-      if (step.residual >= 0) lifetimes[static_cast<size_t>(step.residual)].last = s;
-    }
-    lifetimes[static_cast<size_t>(plan_.output)].last = steps;
-    plan_.arena_bytes = place_values(lifetimes, options_.alignment);
-    for (size_t i = 0; i < lifetimes.size(); ++i) plan_.values[i].offset = lifetimes[i].offset;
-    find_peak(lifetimes);
-  }
-
-  void find_peak(const std::vector<Lifetime>& lifetimes) {
+    std::vector<int64_t> bytes;
+    for (const PlannedValue& value : plan_.values) bytes.push_back(value.bytes());
+    bytes[static_cast<size_t>(plan_.input)] = 0;
     plan_.peak = &graph_.input();
-    std::vector<int64_t> change(plan_.steps.size() + 2, 0);  // of the bytes in use, at every step
-    for (const Lifetime& value : lifetimes) {
-      change[static_cast<size_t>(value.first)] += value.bytes;
-      change[static_cast<size_t>(value.last) + 1] -= value.bytes;
-    }
-    int64_t in_use = 0, most = 0;
-    for (size_t s = 0; s < plan_.steps.size(); ++s) {
-      in_use += change[s];
-      if (in_use <= most) continue;
-      most = in_use;
-      plan_.peak = plan_.steps[s].node;
-    }
+    place_in_arena(plan_, bytes, options_.alignment);
   }
 
   const Graph& graph_;
@@ -142,6 +132,23 @@ int64_t plane_stride(int64_t pixels, const PlanOptions& options) {
   int64_t units = round_up(pixels * element, options.alignment) / options.alignment;
   if (options.odd_plane_stride) units |= 1;
   return units * options.alignment / element;
+}
+
+void place_in_arena(ExecutionPlan& plan, const std::vector<int64_t>& bytes, int64_t alignment) {
+  std::vector<Lifetime> lifetimes(plan.values.size());
+  for (size_t i = 0; i < lifetimes.size(); ++i) lifetimes[i].bytes = bytes[i];
+  const auto steps = static_cast<int>(plan.steps.size());
+  for (int s = 0; s < steps; ++s) {
+    const PlannedStep& step = plan.steps[static_cast<size_t>(s)];
+    Lifetime& output = lifetimes[static_cast<size_t>(step.output)];
+    output.first = output.last = s;
+    for (const int input : step.inputs) lifetimes[static_cast<size_t>(input)].last = s;
+    if (step.residual >= 0) lifetimes[static_cast<size_t>(step.residual)].last = s;
+  }
+  lifetimes[static_cast<size_t>(plan.output)].last = steps;
+  plan.arena_bytes = place_values(lifetimes, alignment);
+  for (size_t i = 0; i < lifetimes.size(); ++i) plan.values[i].offset = lifetimes[i].offset;
+  find_peak(lifetimes, plan);
 }
 
 ExecutionPlan plan_execution(const Graph& graph, const PlanOptions& options) {

@@ -23,6 +23,7 @@ int64_t plane_stride(int64_t pixels, const PlanOptions& options);
 
 // A tensor between two steps: aligned planes, or a plain vector.
 struct PlannedValue {
+  const Node* node = nullptr;  // whose result it is: the last of those fused into a step
   DType dtype = DType::kF32;
   int64_t channels = 1;
   int64_t pixels = 1;        // of a plane
@@ -54,6 +55,10 @@ struct ExecutionPlan {
 
   const PlannedValue& value(int index) const { return values[static_cast<size_t>(index)]; }
 };
+
+// Places the values of a plan anew, in so many bytes each (0: nowhere). The network's input is there from before the
+// first step on.
+void place_in_arena(ExecutionPlan& plan, const std::vector<int64_t>& bytes, int64_t alignment);
 
 // Of a frozen network's graph, which must outlive the plan. kUsage if the alignment is no multiple of the type's size.
 ExecutionPlan plan_execution(const Graph& graph, const PlanOptions& options = {});

@@ -2,7 +2,6 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/batches/device_batches.h"
-#include "onetap/graph/batch_norm.h"
 #include "onetap/nn/evaluation_scope.h"
 #include "onetap/nn/tensor_file.h"
 #include "onetap/prune/channel_values.h"
@@ -31,11 +30,12 @@ nn::GraphModule magnitude_network(const nn::GraphModule& module) {
   for (auto [name, tensor] : nn::state_of(*network)) {
     const size_t dot = name.rfind('.');
     const std::string what = name.substr(dot + 1);
-    const bool is_norm = network->graph().node(name.substr(0, dot)).op == Op::kBatchNorm;
+    const Node& node = network->graph().node(name.substr(0, dot));
+    const bool is_norm = node.op == Op::kBatchNorm;
     if (what == "weight") {
       is_norm ? tensor.fill_(1) : tensor.copy_(trained.at(name).abs());
     } else if (what == "running_var") {
-      tensor.fill_(1 - kBatchNormEpsilon);
+      tensor.fill_(1 - node.epsilon);
     } else if (what == "bias" || what == "running_mean") {
       tensor.zero_();
     }

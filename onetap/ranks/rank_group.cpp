@@ -90,7 +90,7 @@ class C10dGroup : public RankGroup {
       const auto end = std::chrono::steady_clock::now() + timeout_;
       while (!store_->check({key})) {
         if (store_->check({kAlarm})) throw std::runtime_error("another rank gave up");
-        if (std::chrono::steady_clock::now() > end) throw std::runtime_error("no word in time");
+        if (std::chrono::steady_clock::now() > end) throw std::runtime_error("no answer in time");
         std::this_thread::sleep_for(20ms);
       }
       return read(key);

@@ -12,8 +12,10 @@ enum class Shortcut { kA, kB };  // where shapes change: subsample and zero-pad,
 enum class InitRule { kDefault, kFanOut };
 enum class Binarize { kHard, kRound };
 enum class AugmentChoice { kAuto, kNone, kCrop, kStrong, kResizedCrop };
+enum class OptimizerChoice { kSgd, kAdamW };
 enum class LrSchedule { kStep, kCosine };
 enum class Precision { kAuto, kFp32, kTf32, kBf16 };
+enum class Quantize { kNone, kInt8 };
 enum class EngineChoice { kAuto, kPlain, kCaptured, kFused };
 
 template <typename Choice>
@@ -47,6 +49,11 @@ struct Choices<AugmentChoice> {
                                                      {AugmentChoice::kResizedCrop, "resized-crop"}};
 };
 template <>
+struct Choices<OptimizerChoice> {
+  static constexpr Spelling<OptimizerChoice> kAll[] = {{OptimizerChoice::kSgd, "sgd"},
+                                                       {OptimizerChoice::kAdamW, "adamw"}};
+};
+template <>
 struct Choices<LrSchedule> {
   static constexpr Spelling<LrSchedule> kAll[] = {{LrSchedule::kStep, "step"}, {LrSchedule::kCosine, "cosine"}};
 };
@@ -54,6 +61,10 @@ template <>
 struct Choices<Precision> {
   static constexpr Spelling<Precision> kAll[] = {
       {Precision::kAuto, "auto"}, {Precision::kFp32, "fp32"}, {Precision::kTf32, "tf32"}, {Precision::kBf16, "bf16"}};
+};
+template <>
+struct Choices<Quantize> {
+  static constexpr Spelling<Quantize> kAll[] = {{Quantize::kNone, "none"}, {Quantize::kInt8, "int8"}};
 };
 template <>
 struct Choices<EngineChoice> {

@@ -78,6 +78,10 @@ const std::vector<RecipeField>& recipe_fields() {
            "start from the weights of this run, or in this .safetensors file (names as in torchvision)", &R::init),
       text("init_skip", kNetwork, "leave these tensors of init out: globs separated by commas, such as 'fc.*'",
            &R::init_skip),
+      text("freeze_layers", kNetwork,
+           "parameters that are not trained: globs separated by commas, '!' excludes, such as 'layer1.*' or '!fc.*'; a "
+           "batch norm among them keeps its statistics",
+           &R::freeze_layers),
       text("shift_table", kNetwork,
            "fixed shifts: as many channels in every direction (uniform), or as the taps that a run has learned "
            "(from:RUN)",
@@ -97,7 +101,22 @@ const std::vector<RecipeField>& recipe_fields() {
              1e-6, 1),
       number("t_floor", kMethod, "the temperature never falls below this", &R::t_floor, 0, 1e6),
 
+      choice("quantize", kMethod,
+             "train for int8, from a trained network (init): weights and values are rounded as 'onetap quantize' will, "
+             "attention is hard, batch norm's statistics stay",
+             &R::quantize),
+
       text("data", kData, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR", &R::data),
+      number("limit", kData, "use at most so many training and so many test images, evenly over the classes; 0: all",
+             &R::limit, 0, 1e9),
+      number("validation", kData,
+             "hold this share of the training images out; the best epoch is chosen on them, and the test set is used "
+             "once, at the end; 0: none, the test set chooses",
+             &R::validation, 0, 0.9),
+      toggle("strict", kData,
+             "image folders: an image that does not decode is an error, instead of being replaced by the next of its "
+             "class",
+             &R::strict),
       choice("augment", kData,
              "none, crop (pad, crop, flip), strong (crop, with jitter of 0.3 and cutout of a quarter of the side "
              "unless given), resized-crop (random area), or auto for the data's usual",
@@ -120,10 +139,26 @@ const std::vector<RecipeField>& recipe_fields() {
           &R::cutmix, 0, 100),
 
       number("epochs", kOptimiser, "passes over the training set", &R::epochs, 1, 1e6),
+      number(
+          "extend", kOptimiser,
+          "epochs after those of the schedule, at a constant learning rate and the last temperature; with --out of a "
+          "finished run: so many more",
+          &R::extend, 0, 1e6),
+      number("extend_lr", kOptimiser, "learning rate of these epochs (default: that of the schedule's last step)",
+             &R::extend_lr, 0, 1e6),
+      number("patience", kOptimiser,
+             "stop after so many epochs without a better (hard) accuracy, counted once the temperature has reached its "
+             "end (t_end); 0: never",
+             &R::patience, 0, 1e6),
       number("batch_size", kOptimiser, "images per step; the last, smaller batch is kept", &R::batch_size, 1, 1e6),
-      number("accumulate", kOptimiser,
-             "compute the batch of a step in so many parts, one after another, to save memory; batch norm sees parts",
-             &R::accumulate, 1, 1e6),
+      number(
+          "accumulate", kOptimiser,
+          "compute the batch of a step in so many parts, one after another, to save memory; batch norm uses the parts",
+          &R::accumulate, 1, 1e6),
+      choice("optimizer", kOptimiser,
+             "sgd, or adamw: Adam with decoupled weight decay (plain steps; lr is 0.001 and weight_decay 0.01 unless "
+             "given)",
+             &R::optimizer),
       number("lr", kOptimiser, "learning rate", &R::lr, 0, 1e6),
       choice("schedule", kOptimiser, "learning rate over time: step or cosine", &R::schedule),
       number("lr_every", kOptimiser, "step schedule: epochs between drops (default: a third of the epochs)",
@@ -138,6 +173,9 @@ const std::vector<RecipeField>& recipe_fields() {
       toggle("nesterov", kOptimiser, "Nesterov momentum", &R::nesterov),
       toggle("restart_momentum", kOptimiser, "momentum starts at zero every epoch, as in the authors' loop",
              &R::restart_momentum),
+      number("beta1", kOptimiser, "AdamW: what the average of the gradients keeps of itself every step", &R::beta1, 0,
+             0.9999),
+      number("beta2", kOptimiser, "AdamW: what the average of their squares keeps", &R::beta2, 0, 0.999999),
       number("weight_decay", kOptimiser, "on every parameter; on attention logits times logit_decay", &R::weight_decay,
              0, 1),
       toggle("decay_norms", kOptimiser, "weight decay on batch norms and biases, too", &R::decay_norms),
@@ -160,7 +198,8 @@ const std::vector<RecipeField>& recipe_fields() {
           "test, keep and freeze a moving average of the weights that keeps this share of itself every step; 0: none",
           &R::ema, 0, 0.999999),
       number("recalibrate", kOptimiser,
-             "before the last test, take batch norm's statistics anew from so many training images, with the kept taps "
+             "before the last test, recompute batch norm's statistics from this number of training images, with the "
+             "kept taps "
              "alone; 0: no",
              &R::recalibrate, 0, 1e9),
 

@@ -85,7 +85,25 @@ std::string method_key_text(const Recipe& recipe, const MethodKey& key) {
   return method_value_text((own != nullptr ? *own : key).usual);
 }
 
+void check_quantize(const Recipe& recipe) {
+  if (recipe.quantize == Quantize::kNone) return;
+  if (recipe.init.empty()) {
+    fail_usage("[recipe] --quantize starts from a trained network: expected --init RUN|FILE, got none");
+  }
+  if (recipe.recalibrate > 0) {
+    fail_usage("[recipe] --quantize keeps batch norm's statistics: expected recalibrate = 0, got {}",
+               recipe.recalibrate);
+  }
+  if (recipe.precision == Precision::kBf16) {
+    fail_usage("[recipe] expected precision auto, fp32 or tf32 with --quantize, got bf16: it rounds as much as 8 bits");
+  }
+}
+
 void check_together(const Recipe& recipe) {
+  if (recipe.optimizer == OptimizerChoice::kAdamW && recipe.nesterov) {
+    fail_usage("[recipe] nesterov is of optimizer = sgd, got adamw");
+  }
+  if (recipe.extend_lr && recipe.extend == 0) fail_usage("[recipe] extend_lr needs extend, a number of epochs");
   if (recipe.nesterov && recipe.momentum <= 0) fail_usage("[recipe] nesterov needs a momentum above 0");
   if (recipe.init.empty() && !recipe.init_skip.empty()) {
     fail_usage("[recipe] init_skip leaves tensors of init out: expected init, got none");
@@ -96,6 +114,7 @@ void check_together(const Recipe& recipe) {
   if (recipe.recalibrate > 0 && recipe.binarize == Binarize::kRound) {
     fail_usage("[recipe] recalibrate takes statistics with the hard max: expected binarize = hard, got round");
   }
+  check_quantize(recipe);
   if (!recipe_milestones(recipe).empty() && recipe.lr_every) {
     fail_usage("[recipe] expected lr_every or lr_milestones, got both");
   }
@@ -185,6 +204,16 @@ Method recipe_method(const Recipe& recipe) {
     method.set(key.name, parse_method_value(key, method_key_text(recipe, key)));
   }
   return method;
+}
+
+std::string recipe_data(const Recipe& recipe) {
+  std::string options;
+  if (recipe.limit > 0) options += fmt::format(",limit={}", recipe.limit);
+  if (recipe.validation > 0) options += fmt::format(",validation={}", recipe.validation);
+  if (recipe.strict) options += ",strict";
+  if (options.empty()) return recipe.data;
+  const bool has_argument = recipe.data.find(':') != std::string::npos;
+  return recipe.data + (has_argument ? options : ":" + options);
 }
 
 std::vector<std::string> recipe_method_keys() {

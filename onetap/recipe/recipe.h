@@ -30,6 +30,7 @@ struct Recipe {
   InitRule weight_init = InitRule::kDefault;
   std::string init;
   std::string init_skip;
+  std::string freeze_layers;
   std::string shift_table = "uniform";
 
   // Method.
@@ -42,9 +43,13 @@ struct Recipe {
   double t_end = 1;
   std::optional<double> alpha;
   double t_floor = 0;
+  Quantize quantize = Quantize::kNone;
 
   // Data.
   std::string data = "shapes";
+  int64_t limit = 0;
+  double validation = 0;
+  bool strict = false;
   AugmentChoice augment = AugmentChoice::kAuto;
   int64_t pad = 4;
   bool flip = true;
@@ -55,8 +60,12 @@ struct Recipe {
 
   // Optimisation.
   int64_t epochs = 300;
+  int64_t extend = 0;
+  std::optional<double> extend_lr;
+  int64_t patience = 0;
   int64_t batch_size = 128;
   int64_t accumulate = 1;
+  OptimizerChoice optimizer = OptimizerChoice::kSgd;
   double lr = 0.1;
   LrSchedule schedule = LrSchedule::kStep;
   std::optional<int64_t> lr_every;
@@ -67,6 +76,8 @@ struct Recipe {
   double momentum = 0.9;
   bool nesterov = false;
   bool restart_momentum = false;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
   double weight_decay = 5e-4;
   bool decay_norms = true;
   double logit_decay = 1;
@@ -92,13 +103,17 @@ struct Recipe {
   int64_t checkpoint_steps = 0;
   int64_t keep_checkpoints = 2;
 
+  // Those of the schedule, and those that the run was extended by.
+  int64_t all_epochs() const { return epochs + extend; }
+
   bool operator==(const Recipe& other) const;
 };
 
-using RecipeMember = std::variant<std::string Recipe::*, int64_t Recipe::*, uint64_t Recipe::*, double Recipe::*,
-                                  bool Recipe::*, std::optional<int64_t> Recipe::*, std::optional<double> Recipe::*,
-                                  Shortcut Recipe::*, InitRule Recipe::*, Binarize Recipe::*, AugmentChoice Recipe::*,
-                                  LrSchedule Recipe::*, Precision Recipe::*, EngineChoice Recipe::*>;
+using RecipeMember =
+    std::variant<std::string Recipe::*, int64_t Recipe::*, uint64_t Recipe::*, double Recipe::*, bool Recipe::*,
+                 std::optional<int64_t> Recipe::*, std::optional<double> Recipe::*, Shortcut Recipe::*,
+                 InitRule Recipe::*, Binarize Recipe::*, AugmentChoice Recipe::*, OptimizerChoice Recipe::*,
+                 LrSchedule Recipe::*, Precision Recipe::*, EngineChoice Recipe::*, Quantize Recipe::*>;
 
 struct RecipeField {
   const char* key;    // in TOML; the flag is the same with dashes
@@ -136,6 +151,9 @@ std::string recipe_field_text(const Recipe& recipe, const RecipeField& field);
 std::vector<std::string> apply_recipe_text(Recipe& recipe, std::string_view text, std::string_view label);
 Recipe read_recipe(const std::filesystem::path& path);
 
+// The words of that table: where a resolved recipe came from. None for a text that is no recipe.
+std::map<std::string, std::string> recipe_provenance(std::string_view text);
+
 // One line a field, grouped, such that apply_recipe_text gives the same recipe back.
 std::string recipe_text(const Recipe& recipe);
 
@@ -147,6 +165,9 @@ void check_recipe(const Recipe& recipe);
 
 // Keys of recipes that methods have: taps, share, ...
 std::vector<std::string> recipe_method_keys();
+
+// The data set with its limit, validation share and strictness, as open_data() takes it.
+std::string recipe_data(const Recipe& recipe);
 
 // The epochs of lr_milestones, which need not be whole. kUsage unless they are above 0 and rise.
 std::vector<double> recipe_milestones(const Recipe& recipe);

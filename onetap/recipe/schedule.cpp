@@ -8,8 +8,9 @@ namespace onetap {
 Schedule::Schedule(const Recipe& recipe, int64_t steps_per_epoch)
     : recipe_(recipe),
       steps_per_epoch_(steps_per_epoch),
-      total_steps_(steps_per_epoch * recipe.epochs),
-      falling_steps_(std::max(1.0, recipe.t_end * static_cast<double>(total_steps_))),
+      planned_steps_(steps_per_epoch * recipe.epochs),
+      total_steps_(steps_per_epoch * recipe.all_epochs()),
+      falling_steps_(std::max(1.0, recipe.t_end * static_cast<double>(planned_steps_))),
       alpha_(recipe.alpha.value_or(std::pow(recipe.t1 / recipe.t0, 1.0 / falling_steps_))) {
   for (const double epoch : recipe_milestones(recipe)) {
     milestones_.push_back(epoch * static_cast<double>(steps_per_epoch));
@@ -26,6 +27,11 @@ int64_t Schedule::drops(int64_t step) const {
 }
 
 double Schedule::learning_rate(int64_t step) const {
+  if (step < planned_steps_ || recipe_.extend == 0) return planned_rate(step);
+  return recipe_.extend_lr.value_or(planned_rate(planned_steps_ - 1));
+}
+
+double Schedule::planned_rate(int64_t step) const {
   const double warmup_steps = recipe_.warmup_epochs * static_cast<double>(steps_per_epoch_);
   if (static_cast<double>(step) < warmup_steps) {
     return recipe_.lr * (static_cast<double>(step) + 1.0) / (warmup_steps + 1.0);
@@ -33,7 +39,7 @@ double Schedule::learning_rate(int64_t step) const {
   if (recipe_.schedule == LrSchedule::kCosine) {
     constexpr double kPi = 3.14159265358979323846;
     const double done =
-        (static_cast<double>(step) - warmup_steps) / std::max(1.0, static_cast<double>(total_steps_) - warmup_steps);
+        (static_cast<double>(step) - warmup_steps) / std::max(1.0, static_cast<double>(planned_steps_) - warmup_steps);
     return recipe_.lr_final + (recipe_.lr - recipe_.lr_final) * 0.5 * (1.0 + std::cos(kPi * done));
   }
   return recipe_.lr * std::pow(recipe_.lr_factor, static_cast<double>(drops(step)));

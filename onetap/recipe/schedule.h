@@ -3,6 +3,7 @@
 
 #include "onetap/recipe/recipe.h"
 
+#include <cmath>
 #include <vector>
 
 namespace onetap {
@@ -14,7 +15,10 @@ class Schedule {
   int64_t total_steps() const { return total_steps_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
-  // For the optimiser step number `step`, counted from 0.
+  // The first step at which the temperature has reached its end.
+  int64_t settled_step() const { return static_cast<int64_t>(std::ceil(falling_steps_)); }
+
+  // For the optimiser step number `step`, counted from 0. Epochs by which a run was extended keep one rate.
   double learning_rate(int64_t step) const;
 
   // T0 * alpha^step with alpha = (T1/T0)^(1/steps): T0 at the first step, T1 after the last one. With t_end, those are
@@ -23,9 +27,11 @@ class Schedule {
 
  private:
   int64_t drops(int64_t step) const;
+  double planned_rate(int64_t step) const;
 
   Recipe recipe_;
   int64_t steps_per_epoch_;
+  int64_t planned_steps_;  // of the schedule, without those of `extend`
   int64_t total_steps_;
   double falling_steps_;            // of the temperature
   std::vector<double> milestones_;  // steps

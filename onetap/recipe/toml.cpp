@@ -82,16 +82,38 @@ std::string toml_string(std::string_view text) {
   return quoted + '"';
 }
 
-std::vector<std::string> apply_recipe_text(Recipe& recipe, std::string_view text, std::string_view label) {
+namespace {
+
+toml::table parse_table(std::string_view text, std::string_view label) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
   check_key_depth(text, label);
-  toml::table table;
   try {
-    table = toml::parse(to_ascii(text));
+    return toml::parse(to_ascii(text));
   } catch (const toml::parse_error& error) {
     fail_usage("[recipe] {}:{}: {}", label, error.source().begin.line, from_ascii(error.description()));
   }
+}
+
+}  // namespace
+
+std::map<std::string, std::string> recipe_provenance(std::string_view text) {
+  std::map<std::string, std::string> words;
+  try {
+    const toml::table table = parse_table(text, "provenance");
+    const toml::table* facts = table[kProvenance].as_table();
+    if (facts == nullptr) return words;
+    for (const auto& [key, node] : *facts) {
+      if (const auto* word = node.as_string()) words[from_ascii(key.str())] = from_ascii(word->get());
+    }
+  } catch (const Error&) {
+    words.clear();
+  }
+  return words;
+}
+
+std::vector<std::string> apply_recipe_text(Recipe& recipe, std::string_view text, std::string_view label) {
+  const toml::table table = parse_table(text, label);
   std::vector<std::string> set_keys;
   for (const auto& [key, node] : table) {
     const std::string name = from_ascii(key.str());

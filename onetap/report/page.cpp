@@ -1,11 +1,13 @@
 #include "onetap/report/page.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/file.h"
 #include "onetap/journal/good_lines.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/report/page_data.h"
 #include "onetap/report/page_files.h"
 
+#include <system_error>
 #include <utility>
 
 namespace onetap {
@@ -45,13 +47,26 @@ auto read_or_note(Read&& read, std::vector<std::string>& notices) -> std::option
 
 ReportRun read_report_run(const std::filesystem::path& run) {
   const RunFiles files(run);
-  if (!files.holds_run()) fail_data("[report] expected a run directory with config.toml, got {}", run.string());
+  if (!files.holds_run())
+    fail_data("[report] expected a run directory with config.toml, or a folder with runs in it, got {}", run.string());
   ReportRun report;
   report.label = run.string();
   report.recipe = read_or_note([&] { return files.read_config(); }, report.notices);
   report.graph = read_or_note([&] { return files.read_graph(); }, report.notices);
   report.metrics = read_good_lines<MetricLine>(files.metrics(), report.notices);
   report.attention = read_good_lines<AttentionLine>(files.attention(), report.notices);
+  std::error_code error;
+  if (std::filesystem::is_regular_file(files.config(), error)) {
+    report.provenance = recipe_provenance(read_file(files.config(), 1u << 20));
+  }
+  if (std::filesystem::exists(files.classes(), error)) {
+    constexpr uint64_t kMostBytes = 256u << 20;
+    const std::string path = files.classes().string();
+    report.classes =
+        read_or_note([&] { return ClassScores::parse(read_file(files.classes(), kMostBytes), path); }, report.notices);
+  }
+  const uint64_t bytes = std::filesystem::file_size(files.model(), error);
+  if (!error) report.file_bytes = bytes;
   if (!report.recipe && !report.graph && report.metrics.empty() && report.attention.empty()) {
     fail_data("[report] expected a run, got nothing that can be read ({}: {})", run.string(), report.notices.front());
   }

@@ -4,10 +4,12 @@
 
 #include "onetap/graph/graph.h"
 #include "onetap/journal/attention_log.h"
+#include "onetap/journal/class_scores.h"
 #include "onetap/journal/metrics.h"
 #include "onetap/recipe/recipe.h"
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,9 +21,13 @@ struct ReportRun {
   // Absent where the file that holds it is damaged.
   std::optional<Recipe> recipe;
   std::optional<Graph> graph;
-  std::vector<MetricLine> metrics;       // none before the first epoch ends
-  std::vector<AttentionLine> attention;  // none for dense networks
-  std::vector<std::string> notices;      // what could not be read, and why
+  std::vector<MetricLine> metrics;                // none before the first epoch ends
+  std::vector<AttentionLine> attention;           // none for dense networks
+  std::vector<std::string> notices;               // what could not be read, and why
+  std::map<std::string, std::string> provenance;  // command, started, onetap, ...: what the run says of its start
+  std::optional<ClassScores> classes;             // what `eval --per-class` found
+  std::optional<uint64_t> file_bytes;             // of model.tap, if the run is frozen
+  std::optional<double> latency_ms;               // of model.tap, if somebody measured it
 };
 
 // Takes no lock: a run that is going on can be read. What is damaged costs no more than itself: a file, or a line of

@@ -40,7 +40,7 @@ Json shares(const std::vector<double>& values) {
   return list;
 }
 
-// The lines of one epoch: train and test, either of which may be missing.
+// The lines of one epoch: training, and the set that the run watches (validation or test). Either may be missing.
 struct Epoch {
   const MetricLine* train = nullptr;
   const MetricLine* test = nullptr;
@@ -48,12 +48,33 @@ struct Epoch {
   const MetricLine& any() const { return test != nullptr ? *test : *train; }
 };
 
+bool is_validation(const MetricLine& line) {
+  return line.split == "validation";
+}
+
+bool has_validation(const std::vector<MetricLine>& metrics) {
+  return std::any_of(metrics.begin(), metrics.end(), is_validation);
+}
+
+// The test line of a run with a validation set, after its last epoch, is no part of its curves.
 std::map<int64_t, Epoch> by_epoch(const std::vector<MetricLine>& metrics) {
+  const bool validated = has_validation(metrics);
   std::map<int64_t, Epoch> epochs;
   for (const MetricLine& line : metrics) {
-    (line.split == "train" ? epochs[line.epoch].train : epochs[line.epoch].test) = &line;
+    if (line.split == "train") {
+      epochs[line.epoch].train = &line;
+    } else if (is_validation(line) || !validated) {
+      epochs[line.epoch].test = &line;
+    }
   }
   return epochs;
+}
+
+// The test line that counts: the last one; of a run with a validation set, that after the last epoch.
+const MetricLine* last_test_line(const std::vector<MetricLine>& metrics) {
+  const auto found = std::find_if(metrics.rbegin(), metrics.rend(),
+                                  [](const MetricLine& line) { return line.split != "train" && !is_validation(line); });
+  return found == metrics.rend() ? nullptr : &*found;
 }
 
 Json curves(const std::map<int64_t, Epoch>& epochs, bool attention) {
@@ -182,12 +203,34 @@ Json layer_counts(const Graph& graph, const NetworkCount& count) {
   return rows;
 }
 
+Json recipe_words(const Recipe& recipe) {
+  Json words = Json::object();
+  for (const RecipeField& field : recipe_fields()) words[field.key] = recipe_field_text(recipe, field);
+  return words;
+}
+
+Json class_data(const std::optional<ClassScores>& scores) {
+  if (!scores) return nullptr;
+  return {{"step", scores->step},
+          {"form", scores->form},
+          {"top5", number(scores->top5)},
+          {"names", scores->classes},
+          {"confusion", scores->confusion}};
+}
+
+// Words of the same network with every tap.
+double dense_params(Graph graph) {
+  apply_method(graph, Method{}, "");
+  return count_network(graph, CountRules::kPaper).params;
+}
+
 // What config.toml says, or nulls.
 void add_recipe(Json& object, const std::optional<Recipe>& recipe) {
   object["width"] = recipe && recipe->width ? Json(*recipe->width) : Json(nullptr);
   object["data"] = recipe ? Json(recipe->data) : Json(nullptr);
   object["seed"] = recipe ? Json(recipe->seed) : Json(nullptr);
-  object["epochs_total"] = recipe ? Json(recipe->epochs) : Json(nullptr);
+  object["epochs_total"] = recipe ? Json(recipe->all_epochs()) : Json(nullptr);
+  object["recipe"] = recipe ? recipe_words(*recipe) : Json(nullptr);
 }
 
 // What network.txt says, or nulls.
@@ -197,6 +240,8 @@ void add_network(Json& object, const std::optional<Graph>& graph) {
   object["network"] = graph ? Json(graph->name()) : Json(nullptr);
   object["method"] = graph ? Json(method_summary(*graph)) : Json(nullptr);
   object["params"] = known(count.params);
+  object["dense_params"] =
+      graph && !graph->nodes().empty() && has_methods(*graph) ? Json(dense_params(*graph)) : Json(nullptr);
   object["macs"] = known(count.macs);
   object["activations"] = known(count.activations);
   object["memory"] = known(count.params + count.activations);
@@ -205,12 +250,12 @@ void add_network(Json& object, const std::optional<Graph>& graph) {
 
 Json run_data(const ReportRun& run) {
   const auto epochs = by_epoch(run.metrics);
-  const MetricLine *last_test = nullptr, *best = nullptr;
+  const MetricLine *last_test = last_test_line(run.metrics), *best = nullptr;
   double wall_s = 0;
   for (const auto& [ignored, epoch] : epochs) {
     wall_s = std::max(wall_s, epoch.any().wall_s);
     if (epoch.test == nullptr) continue;
-    last_test = epoch.test;
+    if (last_test == nullptr || !has_validation(run.metrics)) last_test = epoch.test;
     const bool better = epoch.test->acc_hard && (best == nullptr || *epoch.test->acc_hard > *best->acc_hard);
     if (better) best = epoch.test;
   }
@@ -226,7 +271,13 @@ Json run_data(const ReportRun& run) {
   object["final_hard"] = last_test != nullptr ? number(last_test->acc_hard) : Json(nullptr);
   object["best_hard"] = best != nullptr ? number(best->acc_hard) : Json(nullptr);
   object["best_epoch"] = best != nullptr ? Json(best->epoch) : Json(nullptr);
+  object["watched"] = has_validation(run.metrics) ? "validation" : "test";
+  object["tested"] = last_test == nullptr || !is_validation(*last_test);
   object["wall_s"] = number(wall_s);
+  object["provenance"] = run.provenance;
+  object["file_bytes"] = run.file_bytes ? Json(*run.file_bytes) : Json(nullptr);
+  object["latency_ms"] = number(run.latency_ms);
+  object["classes"] = class_data(run.classes);
   object["curves"] = curves(epochs, sal);
   object["attention"] = attention(run.attention);
   return object;
@@ -250,7 +301,10 @@ Json paper_data() {
 std::string page_data(const std::vector<ReportRun>& runs) {
   Json list = Json::array();
   for (const ReportRun& run : runs) list.push_back(run_data(run));
-  const Json object = {{"version", ONETAP_VERSION}, {"runs", std::move(list)}, {"paper", paper_data()}};
+  const Json object = {{"version", ONETAP_VERSION},
+                       {"runs", std::move(list)},
+                       {"paper", paper_data()},
+                       {"defaults", recipe_words(Recipe())}};
   const std::string text = json_text(object);
   std::string safe;
   safe.reserve(text.size());

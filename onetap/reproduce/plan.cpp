@@ -318,6 +318,16 @@ std::vector<Job> plan_jobs(const std::vector<const Experiment*>& chosen, const J
   return planner.finish();
 }
 
+namespace {
+
+// The part of a path from the last folder of runs or cuts on: where it lies in its --out.
+std::string place_in_out(const std::string& path) {
+  const size_t at = std::max(path.rfind("/runs/") + 1, path.rfind("/cuts/") + 1);
+  return path.substr(at);
+}
+
+}  // namespace
+
 void check_run(const Job& job) {
   const Recipe begun = job.run.files().read_config();
   for (const auto& [key, value] : job.settings) {
@@ -328,6 +338,8 @@ void check_run(const Job& job) {
     set_recipe_field(wanted, field, value, key);
     const std::string now = recipe_field_text(begun, field);
     if (now == recipe_field_text(wanted, field)) continue;
+    // An --out that was moved as a whole is the same one: what a finished run began from is not asked for again.
+    if (job.is_done() && place_in_out(now) == place_in_out(recipe_field_text(wanted, field))) continue;
     fail_usage("[reproduce] {} was started with {} = {}, expected {}: move it away, or choose another --out",
                job.run.directory.string(), key, now.empty() ? "(unset)" : now, value);
   }

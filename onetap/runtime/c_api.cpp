@@ -102,9 +102,9 @@ onetap_options read_options(const onetap_options* given) {
 // One caller at a time: the second is told, where Session would mix up its values.
 class CallGuard {
  public:
-  explicit CallGuard(std::atomic<bool>& is_running) : is_running_(is_running) {
+  CallGuard(std::atomic<bool>& is_running, const char* function) : is_running_(is_running) {
     if (is_running_.exchange(true, std::memory_order_acquire)) {
-      fail_usage("[runtime] expected one caller at a time, got a second one (onetap_run)");
+      fail_usage("[runtime] expected one caller at a time, got a second one ({})", function);
     }
   }
   CallGuard(const CallGuard&) = delete;
@@ -115,10 +115,28 @@ class CallGuard {
   std::atomic<bool>& is_running_;
 };
 
-void check_count(const Model& model, int64_t count) {
+void check_count(const Model& model, int64_t count, const char* function) {
   const int64_t most = std::numeric_limits<std::ptrdiff_t>::max() / static_cast<int64_t>(sizeof(float)) /
                        std::max(model.input_floats(), model.output_floats());
-  if (count < 0 || count > most) fail_usage("[runtime] expected 0 to {} images, got {} (onetap_run)", most, count);
+  if (count < 0 || count > most) fail_usage("[runtime] expected 0 to {} images, got {} ({})", most, count, function);
+}
+
+template <typename T, typename Run>
+int run_guarded(onetap_session* session, const T* images, int64_t count, const float* outputs, const char* function,
+                Run&& run) {
+  return guarded([&] {
+    check_given(session, "a session", function);
+    check_given(images, "images", function);
+    check_given(outputs, "a place for outputs", function);
+    check_count(session->session.model(), count, function);
+    const CallGuard guard(session->is_running, function);
+    run();
+  });
+}
+
+// Channels, rows and columns; a vector has one row and one column.
+void fill_shape(const Shape& from, int64_t to[3]) {
+  for (size_t i = 0; i < 3; ++i) to[i] = i < from.size() ? from[i] : 1;
 }
 
 }  // namespace
@@ -160,8 +178,7 @@ int onetap_input_shape(const onetap_session* session, int64_t shape[3]) {
   return guarded([&] {
     check_given(session, "a session", "onetap_input_shape");
     check_given(shape, "a place for three numbers", "onetap_input_shape");
-    const onetap::Shape& from = session->session.model().input_shape();
-    for (size_t i = 0; i < 3; ++i) shape[i] = i < from.size() ? from[i] : 1;
+    onetap::fill_shape(session->session.model().input_shape(), shape);
   });
 }
 
@@ -170,6 +187,14 @@ int onetap_output_count(const onetap_session* session, int64_t* count) {
     check_given(session, "a session", "onetap_output_count");
     check_given(count, "a place for the count", "onetap_output_count");
     *count = session->session.model().output_floats();
+  });
+}
+
+int onetap_output_shape(const onetap_session* session, int64_t shape[3]) {
+  return guarded([&] {
+    check_given(session, "a session", "onetap_output_shape");
+    check_given(shape, "a place for three numbers", "onetap_output_shape");
+    onetap::fill_shape(session->session.model().output_shape(), shape);
   });
 }
 
@@ -200,12 +225,20 @@ int onetap_pixel_scale(const onetap_session* session, float mean[3], float sd[3]
 }
 
 int onetap_run(onetap_session* session, const float* images, int64_t count, float* outputs) {
-  return guarded([&] {
-    check_given(session, "a session", "onetap_run");
-    check_given(images, "images", "onetap_run");
-    check_given(outputs, "a place for outputs", "onetap_run");
-    onetap::check_count(session->session.model(), count);
-    const onetap::CallGuard guard(session->is_running);
-    session->session.run(images, count, outputs);
+  return onetap::run_guarded(session, images, count, outputs, "onetap_run",
+                             [&] { session->session.run(images, count, outputs); });
+}
+
+int onetap_run_u8(onetap_session* session, const uint8_t* images, int64_t count, float* outputs) {
+  return onetap::run_guarded(session, images, count, outputs, "onetap_run_u8",
+                             [&] { session->session.run_pixels(images, count, outputs); });
+}
+
+const char* onetap_number_type(const onetap_session* session) {
+  const char* type = nullptr;
+  guarded([&] {
+    check_given(session, "a session", "onetap_number_type");
+    type = session->session.model().is_int8() ? "int8" : "f32";
   });
+  return type;
 }

@@ -1,5 +1,6 @@
 #include "onetap/runtime/model.h"
 
+#include "onetap/runtime/int8_model.h"
 #include "onetap/runtime/layer.h"
 #include "onetap/runtime/steps.h"
 #include "onetap/tap/tap_file.h"
@@ -18,19 +19,32 @@ int64_t dense_conv_macs(const ConvShape& shape) {
 
 }  // namespace
 
+Model::Layer::Layer() = default;
+Model::Layer::Layer(Layer&&) noexcept = default;
+Model::Layer::~Layer() = default;
+Model::~Model() = default;
+
 Model::Model(const TapNet& net, const ModelOptions& options)
     : graph_(net.graph),
       classes_(net.classes),
       pixels_(net.pixels),
-      kernels_(&find_kernels(options.target, DType::kF32)),
+      kernels_(&find_kernels(options.target, net.is_int8() ? DType::kI8 : DType::kF32)),
+      float_kernels_(net.is_int8() ? &find_kernels(kernels_->int8->float_target) : kernels_),
       memory_need_(net.graph.name(), memory_limit(options.memory_limit)) {
   check_tap_net(net);
-  plan_ = plan_execution(graph_, plan_options());
+  if (net.is_int8()) {
+    PlannedInt8 planned = plan_int8_quads(net, graph_);
+    plan_ = std::move(planned.plan);
+    int8_ = std::move(planned.model);
+  } else {
+    plan_ = plan_execution(graph_, plan_options());
+  }
   input_floats_ = element_count(input_shape());
   output_floats_ = element_count(output_shape());
   for (const PlannedStep& step : plan_.steps) {
     layers_.emplace_back();
-    layers_.back().kind = &find_step(*step.node, plan_.value(step.output).dtype);
+    if (int8_ != nullptr) layers_.back().int8 = std::make_unique<Int8Layer>();
+    layers_.back().kind = &find_step(*step.node, int8_ != nullptr ? DType::kI8 : plan_.value(step.output).dtype);
   }
   build_layers(net, options);
   gather_streams();
@@ -39,7 +53,9 @@ Model::Model(const TapNet& net, const ModelOptions& options)
 // What they need is added up and checked before any of it is taken; scratch is known once a layer is built.
 void Model::build_layers(const TapNet& net, const ModelOptions& options) {
   TuneCache tuned;
-  const auto source = [&](size_t i) { return LayerSource{net, *plan_.steps[i].node, *kernels_, options, tuned}; };
+  const auto source = [&](size_t i) {
+    return LayerSource{net, *plan_.steps[i].node, *kernels_, options, tuned, plan_, i, int8_.get(), *float_kernels_};
+  };
   memory_need_.add(input_floats_ * kFloat, fmt::format("an image of {}", shape_text(input_shape())));
   memory_need_.add(output_floats_ * kFloat, fmt::format("outputs of {}", shape_text(output_shape())));
   for (size_t i = 0; i < layers_.size(); ++i) {
@@ -53,6 +69,7 @@ void Model::build_layers(const TapNet& net, const ModelOptions& options) {
     if (layer.kind->prepare != nullptr) layer.kind->prepare(source(i), layer);
     int64_t scratch = layer.conv != nullptr ? layer.conv->scratch_floats() * kFloat : 0;
     if (layer.planes != nullptr) scratch = layer.planes->scratch_floats() * kFloat;
+    if (layer.int8 != nullptr) scratch = layer.int8->scratch_bytes;
     if (scratch <= scratch_bytes_) continue;
     scratch_bytes_ = scratch;
     most_scratch_ = plan_.steps[i].node;
@@ -89,10 +106,12 @@ std::shared_ptr<const Model> Model::open(const std::filesystem::path& path, cons
 
 int64_t Model::step_macs(size_t step) const {
   const Layer& layer = layers_[step];
+  if (layer.int8 != nullptr && layer.int8->conv != nullptr) return layer.int8->conv->macs();
   if (layer.conv != nullptr) return layer.conv->macs();
   // What a shift does is to copy.
   if (layer.planes != nullptr) return plan_.steps[step].node->op == Op::kShift ? 0 : layer.planes->macs();
-  return plan_.steps[step].node->op == Op::kLinear ? static_cast<int64_t>(layer.weight.size()) : 0;
+  if (plan_.steps[step].node->op != Op::kLinear) return 0;
+  return plan_.value(plan_.steps[step].inputs[0]).channels * plan_.value(plan_.steps[step].output).channels;
 }
 
 int64_t Model::macs() const {
@@ -117,6 +136,9 @@ int64_t Model::weight_bytes() const {
     total += static_cast<int64_t>(layer.weight.size() + layer.bias.size()) * kFloat;
     if (layer.conv != nullptr) total += layer.conv->weight_bytes();
     if (layer.planes != nullptr) total += layer.planes->weight_bytes();
+    if (layer.int8 == nullptr) continue;
+    total += static_cast<int64_t>(layer.int8->linear.size() + layer.int8->linear_start.size() * sizeof(int32_t));
+    if (layer.int8->conv != nullptr) total += layer.int8->conv->weight_bytes();
   }
   return total;
 }

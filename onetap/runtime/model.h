@@ -25,10 +25,13 @@ struct ModelOptions {
 };
 
 struct StepKind;
+struct Int8Model;
+struct Int8Layer;
 
 class Model {
  public:
   explicit Model(const TapNet& net, const ModelOptions& options = {});
+  ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
@@ -41,7 +44,11 @@ class Model {
   int64_t output_floats() const { return output_floats_; }
   const std::vector<std::string>& classes() const { return classes_; }
   const PixelScale& pixels() const { return pixels_; }
+  // Of floats, or of bytes where the network is one of int8; that may have layers in floats.
   const KernelSet& kernels() const { return *kernels_; }
+  const KernelSet& float_kernels() const { return *float_kernels_; }
+  bool is_int8() const { return int8_ != nullptr; }
+  const Int8Model* int8() const { return int8_.get(); }
 
   // Multiply-adds that one image takes: kept taps alone, or every position where a layer runs dense.
   int64_t macs() const;
@@ -60,6 +67,11 @@ class Model {
     std::unique_ptr<PlanePlan> planes;  // a shift, or a convolution that runs so (runs_by_planes)
     std::vector<float> weight, bias;    // linear, affine
     PoolShape pool;
+    std::unique_ptr<Int8Layer> int8;  // null for floats
+
+    Layer();
+    Layer(Layer&&) noexcept;
+    ~Layer();
   };
   const ExecutionPlan& plan() const { return plan_; }
   const Layer& layer(size_t step) const { return layers_[step]; }
@@ -73,7 +85,9 @@ class Model {
   std::vector<std::string> classes_;
   PixelScale pixels_;
   const KernelSet* kernels_;
+  const KernelSet* float_kernels_;
   ExecutionPlan plan_;
+  std::unique_ptr<Int8Model> int8_;
   std::vector<Layer> layers_;
   AlignedArray<std::byte> streams_;  // of all convolutions
   int64_t scratch_bytes_ = 0;

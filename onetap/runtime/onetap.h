@@ -42,7 +42,8 @@ typedef struct onetap_session onetap_session;
 /* Zeros mean defaults, so that a program compiled against an older onetap.h goes on as before. */
 typedef struct onetap_options {
   size_t size;        /* sizeof(onetap_options): tells the library which fields there are */
-  const char* target; /* kernels: "avx512", "avx2", "sse4", "neon", "plain"; NULL: ONETAP_TARGET, or the best here */
+  const char* target; /* kernels: "avx512", "avx2", "sse4", "neon", "plain"; of int8 networks also "avx512vnni",
+                         "avxvnni" and "neondot"; NULL: ONETAP_TARGET, or the best here */
   int32_t threads;    /* 1 to 1024; 0: all CPUs that this process may use */
   int32_t batch;      /* images that one call usually has: more than 1 sets memory aside for one image per thread */
   int32_t tune;       /* not 0: time alternatives for every layer; results are kept in the user's cache folder */
@@ -56,7 +57,7 @@ typedef struct onetap_options {
 #define ONETAP_OPTIONS_INIT \
   { sizeof(onetap_options), NULL, 0, 0, 0, 0, 0 }
 
-/* "0.1.0" */
+/* "0.2.0" */
 ONETAP_API const char* onetap_version(void);
 
 /* Why the last call that failed on this thread did so, in one line; "" if none has. Never NULL. Valid until the next
@@ -75,6 +76,9 @@ ONETAP_API int onetap_input_shape(const onetap_session* session, int64_t shape[3
 /* Floats that come out for one image: the classes of a classifier. */
 ONETAP_API int onetap_output_count(const onetap_session* session, int64_t* count);
 
+/* Channels, rows and columns of them; {N, 1, 1} for a vector of N, as of a classifier. */
+ONETAP_API int onetap_output_shape(const onetap_session* session, int64_t shape[3]);
+
 /* Name of the class of an output; NULL if the file does not say, or if there is no such output. Valid until the session
  * is closed. */
 ONETAP_API const char* onetap_class_name(const onetap_session* session, int64_t index);
@@ -86,6 +90,15 @@ ONETAP_API int onetap_pixel_scale(const onetap_session* session, float mean[3], 
  * `outputs`: room for count x onetap_output_count floats. Allocates nothing; the result does not depend on threads or
  * count. The two must not overlap. */
 ONETAP_API int onetap_run(onetap_session* session, const float* images, int64_t count, float* outputs);
+
+/* The same from pixels as they are: bytes of 0 to 255 in place of floats. The network sees
+ * (value / 255 - mean) / sd by onetap_pixel_scale, computed in doubles and rounded to a float. An int8 network takes
+ * the bytes without going through floats; the first call on a network of floats allocates memory for an image per
+ * thread. */
+ONETAP_API int onetap_run_u8(onetap_session* session, const uint8_t* images, int64_t count, float* outputs);
+
+/* What the network computes in: "f32" or "int8". NULL without a session. */
+ONETAP_API const char* onetap_number_type(const onetap_session* session);
 
 #ifdef __cplusplus
 }

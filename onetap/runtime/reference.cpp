@@ -4,6 +4,7 @@
 #include "onetap/graph/op.h"
 #include "onetap/graph/shift.h"
 #include "onetap/graph/uses.h"
+#include "onetap/kernels/activations.h"
 #include "onetap/kernels/reference.h"
 #include "onetap/runtime/layer.h"
 #include "onetap/runtime/memory.h"
@@ -82,6 +83,23 @@ void compute_relu(const NodeRun& run) {
   std::transform(run.x().begin(), run.x().end(), run.y.begin(), [](float value) { return std::max(value, 0.0f); });
 }
 
+template <Activation kind>
+void compute_activation(const NodeRun& run) {
+  activate_all<kind>(run.count(), run.x().data(), run.y.data());
+}
+
+void compute_mul(const NodeRun& run) {
+  const Values& factor = *run.inputs[1];
+  const size_t pixels = run.y.size() / factor.size();  // 1, or those that one factor is for
+  for (size_t i = 0; i < run.y.size(); ++i) run.y[i] = run.x()[i] * factor[i / pixels];
+}
+
+void compute_pad(const NodeRun& run) {
+  const Shape& in = run.in_shape();
+  reference::pad({in[0], in[1], in[2], run.node.sides[0], run.node.sides[1], run.node.shape[1], run.node.shape[2]},
+                 pad_value(run.node), run.x().data(), run.y.data());
+}
+
 void compute_add(const NodeRun& run) {
   for (const Values* input : run.inputs) {
     std::transform(run.y.begin(), run.y.end(), input->begin(), run.y.begin(), std::plus<float>());
@@ -97,13 +115,27 @@ using NodeFunction = void (*)(const NodeRun& run);
 
 NodeFunction find_function(Op op) {
   static const std::unordered_map<Op, NodeFunction> table = {
-      {Op::kConv, compute_conv},           {Op::kTapConv, compute_conv},
-      {Op::kLinear, compute_linear},       {Op::kAffine, compute_affine},
-      {Op::kAvgPool, compute_pool},        {Op::kMaxPool, compute_pool},
-      {Op::kSubsample, compute_subsample}, {Op::kFlatten, compute_flatten},
-      {Op::kRelu, compute_relu},           {Op::kAdd, compute_add},
-      {Op::kConcat, compute_concat},       {Op::kGlobalAvgPool, compute_global_mean},
-      {Op::kShift, compute_shift},         {Op::kActiveShift, compute_active_shift},
+      {Op::kConv, compute_conv},
+      {Op::kTapConv, compute_conv},
+      {Op::kLinear, compute_linear},
+      {Op::kAffine, compute_affine},
+      {Op::kAvgPool, compute_pool},
+      {Op::kMaxPool, compute_pool},
+      {Op::kSubsample, compute_subsample},
+      {Op::kFlatten, compute_flatten},
+      {Op::kRelu, compute_relu},
+      {Op::kAdd, compute_add},
+      {Op::kConcat, compute_concat},
+      {Op::kGlobalAvgPool, compute_global_mean},
+      {Op::kShift, compute_shift},
+      {Op::kActiveShift, compute_active_shift},
+      {Op::kMul, compute_mul},
+      {Op::kPad, compute_pad},
+      {Op::kRelu6, compute_activation<Activation::kRelu6>},
+      {Op::kSigmoid, compute_activation<Activation::kSigmoid>},
+      {Op::kHardSigmoid, compute_activation<Activation::kHardSigmoid>},
+      {Op::kHardSwish, compute_activation<Activation::kHardSwish>},
+      {Op::kSilu, compute_activation<Activation::kSilu>},
   };
   const auto found = table.find(op);
   return found == table.end() ? nullptr : found->second;
@@ -143,6 +175,11 @@ void check_reference(const TapNet& net, int64_t memory_limit) {
 }
 
 std::vector<float> run_reference(const TapNet& net, const float* image, int64_t memory_limit) {
+  return run_reference(
+      net, image, [](const Node&, const Values&) {}, memory_limit);
+}
+
+std::vector<float> run_reference(const TapNet& net, const float* image, const VisitNode& visit, int64_t memory_limit) {
   check_reference(net, memory_limit);
   const std::vector<Node>& nodes = net.graph.nodes();
   const Uses uses(net.graph);
@@ -151,12 +188,14 @@ std::vector<float> run_reference(const TapNet& net, const float* image, int64_t 
     const Node& node = nodes[i];
     if (node.op == Op::kInput) {
       values[node.name].assign(image, image + element_count(node.shape));
+      visit(node, values[node.name]);
       continue;
     }
     std::vector<const Values*> inputs;
     for (const std::string& input : node.inputs) inputs.push_back(&values.at(input));
     Values result(static_cast<size_t>(element_count(node.shape)));
     find_function(node.op)({net, node, inputs, result});
+    visit(node, result);
     for (const Node* input : uses.ending_at(i)) values.erase(input->name);
     if (uses.last_use(node) != i) values[node.name] = std::move(result);
   }

@@ -3,6 +3,7 @@
 
 #include "onetap/tap/tap_net.h"
 
+#include <functional>
 #include <vector>
 
 namespace onetap {
@@ -14,6 +15,11 @@ void check_reference(const TapNet& net, int64_t memory_limit = 0);
 // `image` holds planes of floats as the graph's input node has them; returns the values of the output node.
 // Calls check_reference() before anything is computed. Several threads may call it at once.
 std::vector<float> run_reference(const TapNet& net, const float* image, int64_t memory_limit = 0);
+
+// And calls visit(node, values) for every node in its order, the input included.
+using VisitNode = std::function<void(const Node& node, const std::vector<float>& values)>;
+std::vector<float> run_reference(const TapNet& net, const float* image, const VisitNode& visit,
+                                 int64_t memory_limit = 0);
 
 // Whether there is a function for the op.
 bool is_in_reference(Op op);

@@ -29,6 +29,11 @@ class Session {
   // nothing. The result does not depend on threads or count.
   void run(const float* images, int64_t count, float* outputs);
 
+  // The same from pixels as they are, bytes in place of floats: (value / 255 - mean) / sd by the model's pixels(), in
+  // doubles. An int8 network takes them without going through floats. The first call on a network that computes in
+  // floats allocates memory for them.
+  void run_pixels(const uint8_t* images, int64_t count, float* outputs);
+
   // One image; adds to seconds[step] what every step of the model's plan took.
   void run_timed(const float* image, float* outputs, std::vector<double>& seconds);
 
@@ -36,7 +41,14 @@ class Session {
   int64_t memory_bytes() const;
 
  private:
-  void run_image(std::byte* arena, const float* image, float* output, int64_t worker, bool split, double* seconds);
+  // An image of floats or of pixels.
+  struct Image {
+    const float* floats = nullptr;
+    const uint8_t* pixels = nullptr;
+  };
+  template <typename ImageAt>
+  void run_all(ImageAt&& image_at, int64_t count, float* outputs);
+  void run_image(std::byte* arena, const Image& image, float* output, int64_t worker, bool split, double* seconds);
   std::byte* arena(int64_t worker) { return memory_.get() + worker * arena_stride_; }
   std::byte* scratch() { return memory_.get() + arenas_ * arena_stride_; }
 
@@ -45,6 +57,7 @@ class Session {
   int64_t arenas_ = 1;
   int64_t arena_stride_ = 0, scratch_stride_ = 0;  // bytes
   AlignedArray<std::byte> memory_;                 // arenas, then scratch
+  std::vector<float> scaled_;                      // pixels, for a network of floats
 };
 
 }  // namespace onetap

@@ -2,9 +2,11 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/graph/op.h"
+#include "onetap/kernels/activations.h"
 #include "onetap/kernels/conv.h"
 #include "onetap/kernels/planes.h"
 #include "onetap/runtime/choose.h"
+#include "onetap/runtime/int8_steps.h"
 #include "onetap/runtime/layer.h"
 #include "onetap/tap/moves.h"
 
@@ -158,6 +160,44 @@ void run_relu_f32(const StepContext& context) {
   });
 }
 
+template <Activation kind>
+void run_activation_f32(const StepContext& context) {
+  const auto x = context.input<float>(context.step().inputs[0]);
+  const auto y = context.output<float>();
+  for (int64_t c = 0; c < y.value->channels; ++c) activate_all<kind>(y.value->pixels, x.plane(c), y.plane(c));
+}
+
+// By values of the same shape, or by one factor for all pixels of a channel.
+void run_mul_f32(const StepContext& context) {
+  const auto x = context.input<float>(context.step().inputs[0]);
+  const auto factor = context.input<float>(context.step().inputs[1]);
+  const auto y = context.output<float>();
+  const bool is_per_channel = factor.value->pixels == 1;
+  for (int64_t c = 0; c < y.value->channels; ++c) {
+    const float *from = x.plane(c), *by = factor.plane(c);
+    float* to = y.plane(c);
+    if (is_per_channel) {
+      for (int64_t i = 0; i < y.value->pixels; ++i) to[i] = from[i] * by[0];
+    } else {
+      for (int64_t i = 0; i < y.value->pixels; ++i) to[i] = from[i] * by[i];
+    }
+  }
+}
+
+void run_pad_f32(const StepContext& context) {
+  const Node& node = *context.step().node;
+  const Shape& in = context.step().source->shape;
+  const auto x = context.input<float>(context.step().inputs[0]);
+  const auto y = context.output<float>();
+  for (int64_t c = 0; c < in[0]; ++c) {
+    float* to = y.plane(c);
+    std::fill_n(to, y.value->pixels, pad_value(node));
+    for (int64_t row = 0; row < in[1]; ++row) {
+      std::copy_n(x.plane(c) + row * in[2], in[2], to + (row + node.sides[0]) * node.shape[2] + node.sides[1]);
+    }
+  }
+}
+
 void run_add_f32(const StepContext& context) {
   const PlannedStep& step = context.step();
   const auto y = context.output<float>();
@@ -238,13 +278,22 @@ const std::vector<StepKind>& step_table() {
       {Op::kSubsample, kF32, nullptr, nullptr, run_subsample_f32},
       {Op::kConcat, kF32, nullptr, nullptr, run_copy_f32},
       {Op::kFlatten, kF32, nullptr, nullptr, run_copy_f32},
+      {Op::kRelu6, kF32, nullptr, nullptr, run_activation_f32<Activation::kRelu6>},
+      {Op::kSigmoid, kF32, nullptr, nullptr, run_activation_f32<Activation::kSigmoid>},
+      {Op::kHardSigmoid, kF32, nullptr, nullptr, run_activation_f32<Activation::kHardSigmoid>},
+      {Op::kHardSwish, kF32, nullptr, nullptr, run_activation_f32<Activation::kHardSwish>},
+      {Op::kSilu, kF32, nullptr, nullptr, run_activation_f32<Activation::kSilu>},
+      {Op::kMul, kF32, nullptr, nullptr, run_mul_f32},
+      {Op::kPad, kF32, nullptr, nullptr, run_pad_f32},
   };
   return table;
 }
 
 const StepKind& find_step(const Node& node, DType dtype) {
-  for (const StepKind& kind : step_table()) {
-    if (kind.op == node.op && kind.dtype == dtype) return kind;
+  for (const auto* table : {&step_table(), &int8_step_table()}) {
+    for (const StepKind& kind : *table) {
+      if (kind.op == node.op && kind.dtype == dtype) return kind;
+    }
   }
   fail("[runtime] expected an op that the runtime has, got {} of {} ('{}')", op_info(node.op).name, dtype_name(dtype),
        node.name);

@@ -2,6 +2,7 @@
 // up when it is built, so that what cannot be run is refused before the first image.
 #pragma once
 
+#include "onetap/runtime/int8_model.h"
 #include "onetap/runtime/model.h"
 #include "onetap/runtime/thread_pool.h"
 #include "onetap/runtime/tune_cache.h"
@@ -26,6 +27,16 @@ struct LayerSource {
   const KernelSet& kernels;
   const ModelOptions& options;
   TuneCache& tuned;
+  const ExecutionPlan& plan;
+  size_t index;           // of the step
+  const Int8Model* int8;  // null for floats
+  const KernelSet& float_kernels;
+
+  const PlannedStep& step() const { return plan.steps[index]; }
+  // The same layer for the kernels of floats.
+  LayerSource in_floats() const {
+    return {net, node, float_kernels, options, tuned, plan, index, nullptr, float_kernels};
+  }
 };
 
 // What a step works with while it runs.
@@ -33,7 +44,8 @@ struct StepContext {
   const Model& model;
   size_t index;  // of the step
   std::byte* arena;
-  const std::byte* image;  // the network's input
+  const std::byte* image;  // the network's input in floats
+  float* outputs;          // the network's output; what steps of int8 networks write that give floats
   ThreadPool& pool;
   bool split;      // all threads work on this image; else `worker` alone does
   int64_t worker;  // the calling one of the pool

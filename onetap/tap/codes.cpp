@@ -63,8 +63,9 @@ std::vector<uint16_t> unpack_codes(std::string_view packed, size_t count, int bi
   return codes;
 }
 
-std::vector<float> spread_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const float* weight) {
-  std::vector<float> dense(static_cast<size_t>(layout.slices() * layout.positions), 0.0f);
+template <typename T>
+std::vector<T> spread_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const T* weight) {
+  std::vector<T> dense(static_cast<size_t>(layout.slices() * layout.positions), T{0});
   for (int64_t slice = 0; slice < layout.slices(); ++slice) {
     const int64_t first = layout.first_code(slice / layout.inputs, slice % layout.inputs);
     for (int64_t t = 0; t < layout.taps; ++t) {
@@ -75,6 +76,10 @@ std::vector<float> spread_weights(const TapLayout& layout, const std::vector<uin
   }
   return dense;
 }
+template std::vector<float> spread_weights(const TapLayout& layout, const std::vector<uint16_t>& codes,
+                                           const float* weight);
+template std::vector<int8_t> spread_weights(const TapLayout& layout, const std::vector<uint16_t>& codes,
+                                            const int8_t* weight);
 
 Tensor kept_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const Tensor& weight) {
   Tensor kept(weight.dtype(), {layout.weights() - dropped_weights(layout, codes)});

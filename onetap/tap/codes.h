@@ -26,7 +26,8 @@ constexpr uint64_t packed_bytes(uint64_t count, int bits) {
 }
 
 // The weights [outputs, inputs, taps] of a layer at their positions, zeros elsewhere: [outputs, inputs, positions].
-std::vector<float> spread_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const float* weight);
+template <typename T>  // float or int8_t
+std::vector<T> spread_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const T* weight);
 
 // The weights of a layer without those of empty entries, in the same order: [layout.kept_weights()]. Files hold these.
 Tensor kept_weights(const TapLayout& layout, const std::vector<uint16_t>& codes, const Tensor& weight);

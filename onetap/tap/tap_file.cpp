@@ -7,9 +7,13 @@
 #include "onetap/base/safetensors.h"
 #include "onetap/base/text.h"
 #include "onetap/graph/json.h"
+#include "onetap/graph/op.h"
 #include "onetap/graph/tap_layout.h"
+#include "onetap/graph/text.h"
 #include "onetap/tap/binary.h"
 #include "onetap/tap/codes.h"
+#include "onetap/tap/file_limits.h"
+#include "onetap/tap/int8_file.h"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -23,10 +27,9 @@ namespace onetap {
 namespace {
 
 constexpr const char* kFormat = "onetap-tap";
-constexpr int64_t kVersion = 3;                           // the newest; files say the oldest that has all of theirs
-constexpr int64_t kMaxBitWeights = int64_t{1} << 28;      // of one bit, in a file: 1 GiB in memory
-constexpr int64_t kMaxDroppedWeights = int64_t{1} << 25;  // that take no place in a file: 128 MiB in memory
-constexpr const char* kFactPrefix = "about.";             // metadata keys that are facts
+constexpr int64_t kVersion = 4;  // the newest; files say the oldest that has all of theirs
+constexpr int64_t kInt8Version = 4;
+constexpr const char* kFactPrefix = "about.";  // metadata keys that are facts
 
 // Types that the tensors of a node have in the file.
 struct LayerTypes {
@@ -54,17 +57,20 @@ int64_t dropped_of(const Graph& graph, const Node& node) {
 }
 
 // Version 2 added shifts, binary weights and tap convolutions of one position, version 3 sets that inputs share and
-// weights that are left out.
-int64_t version_of(const Graph& graph) {
+// weights that are left out, version 4 int8, the functions beside ReLU, products and pads.
+int64_t version_of(const TapNet& net) {
+  if (net.is_int8()) return kInt8Version;
+  const Graph& graph = net.graph;
   int64_t version = 1;
   for (const Node& node : graph.nodes()) {
     const bool is_shift = node.op == Op::kShift || node.op == Op::kActiveShift;
     if (is_shift || is_binary(node) || (node.op == Op::kTapConv && node.kernel.area() == 1)) {
       version = std::max<int64_t>(version, 2);
     }
+    if (node.op == Op::kMul || node.op == Op::kPad || (is_activation(node.op) && node.op != Op::kRelu)) version = 4;
     if (node.op != Op::kTapConv) continue;
     const TapLayout layout = tap_layout(graph, node);
-    if (layout.share_inputs > 1 || layout.dropped > 0) version = 3;
+    if (layout.share_inputs > 1 || layout.dropped > 0) version = std::max<int64_t>(version, 3);
   }
   return version;
 }
@@ -102,8 +108,14 @@ std::vector<Stored> stored_tensors(const Graph& graph, const Node& node, const L
 Metadata metadata_of(const TapNet& net) {
   Metadata metadata = tap_metadata(net);
   metadata["format"] = kFormat;
-  metadata["version"] = std::to_string(version_of(net.graph));
-  metadata["graph"] = graph_json(net.graph);
+  metadata["version"] = std::to_string(version_of(net));
+  // An int8 file is so small that JSON would be a noticeable part of it.
+  if (net.is_int8()) {
+    metadata["network"] = network_text(net.graph);
+  } else {
+    metadata["graph"] = graph_json(net.graph);
+  }
+  if (!net.value_ranges.empty()) metadata["ranges"] = json_text(nlohmann::json(net.value_ranges));
   return metadata;
 }
 
@@ -138,6 +150,33 @@ Tensor to_tensor(const TensorView& view) {
   return tensor;
 }
 
+const std::string& metadata_text(const Metadata& metadata, const char* key, std::string_view label) {
+  const auto found = metadata.find(key);
+  if (found == metadata.end()) fail_data("[tap] expected '{}' in the metadata, got none ({})", key, label);
+  return found->second;
+}
+
+std::array<float, 3> pixel_numbers(const Metadata& metadata, const char* key, std::string_view label) {
+  const std::string& text = metadata_text(metadata, key, label);
+  const auto list = parse_json(text);
+  if (!list.is_array() || list.size() != 3 || !list[0].is_number() || !list[1].is_number() || !list[2].is_number()) {
+    fail_data("[tap] expected three numbers in '{}', got '{}' ({})", key, text, label);
+  }
+  return {list[0].get<float>(), list[1].get<float>(), list[2].get<float>()};
+}
+
+std::vector<std::string> class_names(const Metadata& metadata, std::string_view label) {
+  if (metadata.count("classes") == 0) return {};
+  const auto list = parse_json(metadata.at("classes"));
+  if (!list.is_array()) fail_data("[tap] expected a list of class names ({})", label);
+  std::vector<std::string> names;
+  for (const auto& name : list) {
+    if (!name.is_string()) fail_data("[tap] expected class names that are strings ({})", label);
+    names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
 // Reads a file that is known to be safetensors into a TapNet.
 class Reader {
  public:
@@ -146,15 +185,14 @@ class Reader {
   TapNet read() {
     check_format();
     TapNet net;
-    net.graph = parse_graph_json(text("graph"), label_);
-    net.pixels.mean = scale("mean");
-    net.pixels.sd = scale("sd");
-    read_classes(net);
-    for (const auto& [key, value] : file_.metadata()) {
-      if (key.rfind(kFactPrefix, 0) == 0) net.facts[key.substr(std::strlen(kFactPrefix))] = value;
+    const bool is_int8 = has_int8_part(file_);
+    net.graph = is_int8 ? read_network_text() : parse_graph_json(text("graph"), label_);
+    read_tap_metadata(file_.metadata(), label_, net);
+    read_ranges(net);
+    size_t used = is_int8 ? read_int8_part(file_, label_, net) : 0;
+    for (const Node& node : net.graph.nodes()) {
+      if (net.layers.count(node.name) == 0) used += read_layer(net, node);
     }
-    size_t used = 0;
-    for (const Node& node : net.graph.nodes()) used += read_layer(net, node);
     if (used != file_.tensors().size()) {
       fail_data("[tap] expected {} tensors, got {} ({})", used, file_.tensors().size(), label_);
     }
@@ -163,11 +201,7 @@ class Reader {
   }
 
  private:
-  const std::string& text(const char* key) const {
-    const auto found = file_.metadata().find(key);
-    if (found == file_.metadata().end()) fail_data("[tap] expected '{}' in the metadata, got none ({})", key, label_);
-    return found->second;
-  }
+  const std::string& text(const char* key) const { return metadata_text(file_.metadata(), key, label_); }
 
   void check_format() const {
     const auto found = file_.metadata().find("format");
@@ -182,21 +216,25 @@ class Reader {
     }
   }
 
-  std::array<float, 3> scale(const char* key) const {
-    const auto list = parse_json(text(key));
-    if (!list.is_array() || list.size() != 3 || !list[0].is_number() || !list[1].is_number() || !list[2].is_number()) {
-      fail_data("[tap] expected three numbers in '{}', got '{}' ({})", key, text(key), label_);
+  Graph read_network_text() const {
+    if (parse_int(text("version")).value_or(0) < kInt8Version) {
+      fail_data("[tap] expected version {} of a file with int8 tensors, got '{}' ({})", kInt8Version, text("version"),
+                label_);
     }
-    return {list[0].get<float>(), list[1].get<float>(), list[2].get<float>()};
+    try {
+      return parse_network(text("network"));
+    } catch (const Error& problem) {
+      fail_data("{} ({})", problem.what(), label_);
+    }
   }
 
-  void read_classes(TapNet& net) const {
-    if (file_.metadata().count("classes") == 0) return;
-    const auto list = parse_json(text("classes"));
-    if (!list.is_array()) fail_data("[tap] expected a list of class names ({})", label_);
-    for (const auto& name : list) {
-      if (!name.is_string()) fail_data("[tap] expected class names that are strings ({})", label_);
-      net.classes.push_back(name.get<std::string>());
+  void read_ranges(TapNet& net) const {
+    if (file_.metadata().count("ranges") == 0) return;
+    const auto object = parse_json(text("ranges"));
+    if (!object.is_object()) fail_data("[tap] expected ranges by name ({})", label_);
+    for (const auto& [name, range] : object.items()) {
+      if (!range.is_number()) fail_data("[tap] expected ranges that are numbers ({})", label_);
+      net.value_ranges[name] = range.get<float>();
     }
   }
 
@@ -335,9 +373,10 @@ std::string tap_bytes(const TapNet& net) {
     return nullptr;
   };
   std::vector<TensorView> views;
+  if (net.is_int8()) views = int8_views(net, held);
   for (const Node& node : net.graph.nodes()) {
     const auto found = net.layers.find(node.name);
-    if (found == net.layers.end()) continue;
+    if (found == net.layers.end() || (net.is_int8() && found->second.weight.dtype() == DType::kI8)) continue;
     for (Stored& stored : stored_tensors(net.graph, node, stored_types(net, node, found->second))) {
       stored.view.data = data_of(node, found->second, stored);
       views.push_back(std::move(stored.view));
@@ -360,6 +399,15 @@ uint64_t tap_length(const Graph& frozen, WeightType type) {
 
 void write_tap(const std::filesystem::path& path, const TapNet& net) {
   write_file_atomic(path, tap_bytes(net));
+}
+
+void read_tap_metadata(const Metadata& metadata, std::string_view label, TapNet& net) {
+  net.pixels.mean = pixel_numbers(metadata, "mean", label);
+  net.pixels.sd = pixel_numbers(metadata, "sd", label);
+  net.classes = class_names(metadata, label);
+  for (const auto& [key, value] : metadata) {
+    if (key.rfind(kFactPrefix, 0) == 0) net.facts[key.substr(std::strlen(kFactPrefix))] = value;
+  }
 }
 
 TapNet parse_tap(std::string bytes, std::string_view label) {

@@ -19,6 +19,10 @@ uint64_t tap_length(const Graph& frozen, WeightType type);
 // What the file's metadata says beside the graph: mean, sd, classes, and facts as about.KEY.
 std::map<std::string, std::string> tap_metadata(const TapNet& net);
 
+// The other way round: sets the scale of pixels, the classes and the facts. kData naming `label` if they are not those
+// of a frozen network; mean and sd must be there.
+void read_tap_metadata(const std::map<std::string, std::string>& metadata, std::string_view label, TapNet& net);
+
 // There whole or not at all.
 void write_tap(const std::filesystem::path& path, const TapNet& net);
 

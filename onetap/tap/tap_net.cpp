@@ -5,6 +5,7 @@
 #include "onetap/graph/tap_layout.h"
 #include "onetap/tap/binary.h"
 #include "onetap/tap/codes.h"
+#include "onetap/tap/int8_file.h"
 
 #include <fmt/ranges.h>
 
@@ -55,14 +56,24 @@ void check_method(const Node& node) {
             node.name);
 }
 
+void check_ranges(const TapNet& net) {
+  for (const auto& [name, range] : net.value_ranges) {
+    if (net.graph.find(name) == nullptr) fail_data("[tap] expected ranges of nodes, got one of '{}'", name);
+    if (!std::isfinite(range) || range < 0) {
+      fail_data("[tap] expected finite ranges of at least 0, got {} ('{}')", range, name);
+    }
+  }
+}
+
 }  // namespace
 
 bool follows_weight_type(const Node& node) {
   return node.op != Op::kActiveShift;
 }
 
-const char* weight_type_name(WeightType type) {
-  return type == WeightType::kF16 ? "f16" : "f32";
+const char* weight_type_name(const TapNet& net) {
+  if (net.is_int8()) return "int8";
+  return net.weight_type == WeightType::kF16 ? "f16" : "f32";
 }
 
 LayerShapes layer_shapes(const Graph& graph, const Node& node) {
@@ -96,6 +107,7 @@ LayerShapes layer_shapes(const Graph& graph, const Node& node) {
 void check_tap_net(const TapNet& net) {
   net.graph.input();
   check_pixels(net.pixels);
+  check_value_scales(net);
   size_t with_tensors = 0;
   for (const Node& node : net.graph.nodes()) {
     if (node.op == Op::kBatchNorm) fail_data("[tap] expected inference ops alone, got bn '{}'", node.name);
@@ -107,6 +119,7 @@ void check_tap_net(const TapNet& net) {
     if (found == net.layers.end()) fail_data("[tap] expected tensors for '{}', got none", node.name);
     check_tensor(node, "weight", found->second.weight, shapes.weight);
     check_tensor(node, "bias", found->second.bias, shapes.bias);
+    if (net.is_int8()) check_int8_layer(net, node);
     if (is_binary(node)) check_binary(found->second.weight, node.name);
     if (node.op == Op::kTapConv) {
       const TapLayout layout = tap_layout(net.graph, node);
@@ -119,6 +132,7 @@ void check_tap_net(const TapNet& net) {
   if (net.layers.size() != with_tensors) {
     fail_data("[tap] expected tensors of {} layers, got {}", with_tensors, net.layers.size());
   }
+  check_ranges(net);
   const int64_t outputs = element_count(net.graph.node(net.graph.output()).shape);
   if (!net.classes.empty() && static_cast<int64_t>(net.classes.size()) != outputs) {
     fail_data("[tap] expected names for {} classes, got {}", outputs, net.classes.size());
@@ -132,11 +146,30 @@ const float* floats_of(const Node& node, const Tensor& tensor) {
   return tensor.data<float>();
 }
 
+Tensor scaled_weight(const LayerTensors& layer) {
+  Tensor floats(DType::kF32, layer.weight.shape());
+  const auto* bytes = layer.weight.data<int8_t>();
+  const size_t per_output = layer.weight.count() / layer.scale.steps.size();
+  for (size_t i = 0; i < floats.count(); ++i) {
+    floats.data<float>()[i] = static_cast<float>(bytes[i] * layer.scale.of(static_cast<int64_t>(i / per_output)));
+  }
+  return floats;
+}
+
 std::vector<float> dense_weight(const TapNet& net, const Node& node) {
   const LayerTensors& tensors = net.tensors(node);
-  const float* weight = floats_of(node, tensors.weight);
+  const bool is_int8 = tensors.weight.dtype() == DType::kI8 && !tensors.scale.empty();
+  const Tensor scaled = is_int8 ? scaled_weight(tensors) : Tensor();
+  const float* weight = is_int8 ? scaled.data<float>() : floats_of(node, tensors.weight);
   if (node.op == Op::kTapConv) return spread_weights(tap_layout(net.graph, node), tensors.positions, weight);
   return {weight, weight + tensors.weight.count()};
+}
+
+std::vector<int8_t> dense_bytes(const TapNet& net, const Node& node) {
+  const LayerTensors& tensors = net.tensors(node);
+  const auto* bytes = tensors.weight.data<int8_t>();
+  if (node.op != Op::kTapConv) return {bytes, bytes + tensors.weight.count()};
+  return spread_weights(tap_layout(net.graph, node), tensors.positions, bytes);
 }
 
 Shape dense_shape(const Graph& graph, const Node& node) {

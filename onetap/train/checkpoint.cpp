@@ -5,6 +5,7 @@
 #include "onetap/base/file.h"
 #include "onetap/base/text.h"
 #include "onetap/train/finite.h"
+#include "onetap/train/quantized_training.h"
 
 #include <algorithm>
 #include <cstring>
@@ -91,13 +92,16 @@ Checkpoint look_at(const fs::path& path) {
   return checkpoint;
 }
 
-void load_checked(const Checkpoint& checkpoint, const char* name, const nn::NamedTensors& into) {
-  const std::string label = (checkpoint.path / name).string();
-  nn::load_tensors(read_checked(checkpoint, name), into, label);
+void load_into(const SafetensorsFile& file, const nn::NamedTensors& into, const std::string& label) {
+  nn::load_tensors(file, into, label);
   if (all_finite(into)) return;
   throw DamagedCheckpoint(
       fmt::format("[checkpoint] expected finite values, got others in '{}': the run had diverged ({})",
                   first_not_finite(into), label));
+}
+
+void load_checked(const Checkpoint& checkpoint, const char* name, const nn::NamedTensors& into) {
+  load_into(read_checked(checkpoint, name), into, (checkpoint.path / name).string());
 }
 
 // For good, under a name that no checkpoint has: what was passed over may be of use to a person.
@@ -209,7 +213,7 @@ Checkpoint CheckpointFolder::open(const std::string& which, nn::GraphModule& mod
   return *found.checkpoint;
 }
 
-fs::path CheckpointFolder::write(const RunState& state, const nn::GraphModule& module, const Sgd& sgd,
+fs::path CheckpointFolder::write(const RunState& state, const nn::GraphModule& module, const Optimizer& optimizer,
                                  const AttentionRecord& attention, const WeightAverage& average, int64_t keep) const {
   make_directories(directory_);
   const std::string name = folder_name(state);
@@ -225,7 +229,7 @@ fs::path CheckpointFolder::write(const RunState& state, const nn::GraphModule& m
     };
     put(kModelFile, average.active() ? average.state() : nn::state_of(*module));
     if (average.active()) put(kTrainingFile, nn::state_of(*module));
-    put(kOptimizerFile, sgd.state());
+    put(kOptimizerFile, optimizer.state());
     put(kTapsFile, attention.state());
     FileWriter writer(staged.path() / kStateFile);
     writer.write(complete.json());
@@ -264,18 +268,34 @@ fs::path CheckpointFolder::weights_file(const Checkpoint& checkpoint, KeptWeight
 }
 
 void CheckpointFolder::load(const Checkpoint& checkpoint, nn::GraphModule& module, KeptWeights weights) {
-  load_checked(checkpoint, weights_file(checkpoint, weights).filename().c_str(), nn::state_of(*module));
+  const fs::path path = weights_file(checkpoint, weights);
+  const SafetensorsFile file = read_checked(checkpoint, path.filename().c_str());
+  nn::NamedTensors into = nn::state_of(*module);
+  // A module in floats leaves what training for int8 has beside the network.
+  const TensorView* ranges = file.find(QuantizedTraining::kRanges);
+  if (ranges != nullptr && !module->named_buffers().contains(QuantizedTraining::kRanges)) {
+    into.emplace_back(QuantizedTraining::kRanges, nn::to_tensor(*ranges));
+  }
+  load_into(file, into, path.string());
 }
 
-void CheckpointFolder::load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd& sgd, AttentionRecord& attention,
-                            WeightAverage& average) {
+std::map<std::string, float> read_ranges(const Checkpoint& checkpoint, const Graph& graph, KeptWeights weights) {
+  const fs::path path = CheckpointFolder::weights_file(checkpoint, weights);
+  const SafetensorsFile file = read_checked(checkpoint, path.filename().c_str());
+  const TensorView* ranges = file.find(QuantizedTraining::kRanges);
+  if (ranges == nullptr) return {};
+  return named_ranges(graph, nn::to_tensor(*ranges));
+}
+
+void CheckpointFolder::load(const Checkpoint& checkpoint, nn::GraphModule& module, Optimizer& optimizer,
+                            AttentionRecord& attention, WeightAverage& average) {
   if (average.active()) {
     load_checked(checkpoint, kModelFile, average.state());
     load_checked(checkpoint, kTrainingFile, nn::state_of(*module));
   } else {
     load(checkpoint, module);
   }
-  load_checked(checkpoint, kOptimizerFile, sgd.state());
+  load_checked(checkpoint, kOptimizerFile, optimizer.state());
   attention.restore(read_checked(checkpoint, kTapsFile));
 }
 

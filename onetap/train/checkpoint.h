@@ -2,8 +2,9 @@
 //
 //   checkpoints/step-000000391/model.safetensors      the network: parameters and buffers, averaged where the recipe
 //   has `ema`
+//                                                     (with `quantize` also `ranges`, see quantized_training.h)
 //                              training.safetensors   with `ema`: those that training goes on from
-//                              optimizer.safetensors  momentum
+//                              optimizer.safetensors  momentum, or the averages of AdamW
 //                              taps.safetensors       taps at the last tested epoch, see attention_record.h
 //                              state.json             where the run stands, and the checksums of the files above
 //   checkpoints/last, checkpoints/best                links to the newest and to the best one
@@ -13,12 +14,13 @@
 #include "onetap/journal/run_state.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/train/attention_record.h"
-#include "onetap/train/sgd.h"
+#include "onetap/train/optimizer.h"
 #include "onetap/train/weight_average.h"
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -74,7 +76,7 @@ class CheckpointFolder {
                   KeptWeights weights = KeptWeights::kAveraged) const;
 
   // Writes one, points the links at it, and removes all but the newest `keep` and the best.
-  std::filesystem::path write(const RunState& state, const nn::GraphModule& module, const Sgd& sgd,
+  std::filesystem::path write(const RunState& state, const nn::GraphModule& module, const Optimizer& optimizer,
                               const AttentionRecord& attention, const WeightAverage& average, int64_t keep) const;
 
   // Reads the network's tensors. kData if they do not fit the module, are not those that were written, or have values
@@ -83,8 +85,8 @@ class CheckpointFolder {
   // The file that has them.
   static std::filesystem::path weights_file(const Checkpoint& checkpoint, KeptWeights weights = KeptWeights::kAveraged);
   // All of them: what a run needs to go on.
-  static void load(const Checkpoint& checkpoint, nn::GraphModule& module, Sgd& sgd, AttentionRecord& attention,
-                   WeightAverage& average);
+  static void load(const Checkpoint& checkpoint, nn::GraphModule& module, Optimizer& optimizer,
+                   AttentionRecord& attention, WeightAverage& average);
 
   const std::filesystem::path& directory() const { return directory_; }
 
@@ -93,5 +95,10 @@ class CheckpointFolder {
 
   std::filesystem::path directory_;
 };
+
+// The largest magnitudes of values that a run for int8 (`quantize`) has kept, by their names in the frozen network;
+// empty for other runs. kData if they are not those of this network.
+std::map<std::string, float> read_ranges(const Checkpoint& checkpoint, const Graph& graph,
+                                         KeptWeights weights = KeptWeights::kAveraged);
 
 }  // namespace onetap

@@ -1,7 +1,11 @@
 #include "onetap/train/engine_choice.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/text.h"
+#include "onetap/train/adamw.h"
+#include "onetap/train/parameter_rules.h"
 #include "onetap/train/resolve.h"
+#include "onetap/train/sgd.h"
 
 namespace onetap {
 namespace {
@@ -30,15 +34,38 @@ fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, co
   return options;
 }
 
+// Why the run has no fused steps; empty: it has.
+std::string fused_obstacle(const Recipe& recipe, const Graph& graph) {
+  if (!trim(recipe.freeze_layers).empty()) return "some of its parameters are not trained (freeze_layers)";
+  if (recipe.quantize != Quantize::kNone) return "it is trained for int8 (quantize)";
+  return fused::engine_obstacle(graph);
+}
+
 }  // namespace
 
 Precision resolved_precision(const Recipe& recipe, torch::Device device) {
   if (!device.is_cuda()) return recipe.precision == Precision::kTf32 ? Precision::kTf32 : Precision::kFp32;
-  return recipe.precision == Precision::kAuto ? Precision::kBf16 : recipe.precision;
+  if (recipe.precision != Precision::kAuto) return recipe.precision;
+  // bf16 has as few steps as a byte.
+  return recipe.quantize == Quantize::kNone ? Precision::kBf16 : Precision::kTf32;
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const Recipe& recipe, const nn::GraphModule& module) {
+  const nn::ParameterRules rules = parameter_rules(module->graph(), recipe);
+  if (recipe.optimizer == OptimizerChoice::kAdamW) {
+    AdamWOptions options;
+    options.beta1 = recipe.beta1;
+    options.beta2 = recipe.beta2;
+    options.weight_decay = recipe.weight_decay;
+    return std::make_unique<AdamW>(*module, options, rules);
+  }
+  const SgdOptions options{recipe.momentum, recipe.nesterov, recipe.weight_decay};
+  return std::make_unique<Sgd>(*module, options, rules);
 }
 
 std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& graph, const DataSource& source,
-                                             const Schedule& schedule, const nn::GraphModule& module, const Sgd& sgd,
+                                             const Schedule& schedule, const nn::GraphModule& module,
+                                             const Optimizer& optimizer,
                                              const std::function<void(const std::string&)>& notice, RankGroup* ranks,
                                              const std::function<bool()>& stopped, const nn::GraphModule& teacher) {
   const torch::Device device = parse_device(recipe.device);
@@ -49,15 +76,21 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
   if (recipe.engine == EngineChoice::kPlain) return nullptr;
   const bool chooses = recipe.engine == EngineChoice::kAuto;
   if (chooses && (!device.is_cuda() || fused::cuda_ops() == nullptr)) return nullptr;
+  if (recipe.optimizer == OptimizerChoice::kAdamW) {
+    const std::string why = "the updates of adamw are computed by plain steps alone";
+    if (!chooses) fail_usage("[train] expected --engine plain or auto, got {}: {}", choice_word(recipe.engine), why);
+    if (notice) notice("plain steps: " + why);
+    return nullptr;
+  }
   auto options = engine_options(recipe, graph, source, schedule, device, ranks);
   options.stopped = stopped;
-  options.rules = sgd.rules();
+  options.rules = optimizer.rules();
   options.teacher = teacher;
   const bool several = ranks != nullptr && ranks->size() > 1;
   const std::string synchronised = recipe.sync_norm && several ? "batch norm is synchronised (sync_norm)" : "";
   const auto make = [&](fused::Steps steps) {
     options.steps = steps;
-    return std::make_unique<fused::Engine>(module, sgd.state(), source, options);
+    return std::make_unique<fused::Engine>(module, optimizer.state(), source, options);
   };
   const auto refuse = [&](const char* steps, const std::string& obstacle) {
     fail_usage("[train] no {} steps for this run: {}", steps, obstacle);
@@ -66,7 +99,7 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
     if (!synchronised.empty()) refuse("captured", synchronised);
     return make(fused::Steps::kAutograd);
   }
-  const std::string obstacle = synchronised.empty() ? fused::engine_obstacle(graph) : synchronised;
+  const std::string obstacle = synchronised.empty() ? fused_obstacle(recipe, graph) : synchronised;
   if (obstacle.empty()) return make(fused::Steps::kFused);
   if (!chooses) refuse("fused", obstacle);
   const bool captured = recipe.cuda_graph && synchronised.empty();

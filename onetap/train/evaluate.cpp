@@ -10,8 +10,9 @@ namespace onetap {
 namespace {
 
 // Whether the hard network computes anything else than the one that is trained.
-bool has_two_forms(const Graph& graph, nn::AttentionMode hard) {
-  return has_soft_form(graph) && !(hard == nn::AttentionMode::kHard && trains_hard(graph));
+bool has_two_forms(const nn::GraphModule& module, nn::AttentionMode hard) {
+  const Graph& graph = module->graph();
+  return has_soft_form(graph) && !module->trains_hard() && !(hard == nn::AttentionMode::kHard && trains_hard(graph));
 }
 
 }  // namespace
@@ -19,18 +20,21 @@ bool has_two_forms(const Graph& graph, nn::AttentionMode hard) {
 std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data, const EvalOptions& options) {
   const torch::NoGradGuard no_grad;
   const nn::EvaluationScope scope(module);
-  const bool has_soft = has_two_forms(module->graph(), options.hard_mode);
+  const bool has_soft = has_two_forms(module, options.hard_mode);
   ScoreSums soft, hard;
   EvalResult result;
   DeviceBatches batches(data, options.stream, options.device);
   Batch batch;
   bool stopped = false;
   while (!stopped && batches.next(batch)) {
-    soft.add(module->forward(batch.images), batch.labels);
+    torch::Tensor outputs = module->forward(batch.images);
+    soft.add(outputs, batch.labels);
     if (has_soft) {
       const nn::ModeGuard guard(module, options.hard_mode);
-      hard.add(module->forward(batch.images), batch.labels);
+      outputs = module->forward(batch.images);
+      hard.add(outputs, batch.labels);
     }
+    if (options.collect) options.collect(outputs, batch.labels);
     result.images += batch.labels.size(0);
     stopped = options.progress && !options.progress(result.images);
   }
@@ -53,7 +57,7 @@ std::optional<EvalResult> evaluate(nn::GraphModule& module, const Dataset& data,
 std::optional<EvalResult> evaluate(nn::GraphModule& module, fused::Engine& engine, const EvalOptions& options) {
   const nn::EvaluationScope scope(module);
   std::vector<nn::AttentionMode> modes = {nn::AttentionMode::kSoft};
-  if (has_two_forms(module->graph(), options.hard_mode)) modes.push_back(options.hard_mode);
+  if (has_two_forms(module, options.hard_mode)) modes.push_back(options.hard_mode);
   const auto sums = engine.test(modes, options.progress);
   if (!sums) return std::nullopt;
   const auto score = [](const fused::Sums& of, const char* form) {

@@ -32,6 +32,8 @@ struct EvalOptions {
   // Several processes share the test, each with its part of the stream; all get the result of the whole, or nothing if
   // one was stopped.
   RankGroup* ranks = nullptr;
+  // Called with the outputs and labels of every batch: of the hard network, or of the only form.
+  std::function<void(const torch::Tensor& outputs, const torch::Tensor& labels)> collect;
 };
 
 // Nothing if `progress` stopped it; NotFinite if an output or the loss is not finite. The module is left in training

@@ -6,8 +6,10 @@
 #include "onetap/journal/run_files.h"
 #include "onetap/nn/tensor_file.h"
 #include "onetap/train/checkpoint.h"
+#include "onetap/train/quantized_training.h"
 
 #include <algorithm>
+#include <set>
 
 namespace fs = std::filesystem;
 
@@ -54,6 +56,31 @@ class Skip {
   std::vector<std::string> patterns_;
 };
 
+// Layers that got weights of dense ones: of what else they have, the file has nothing (`missing`).
+std::set<std::string> dense_layers(const nn::GraphModule& module, const std::vector<std::string>& missing,
+                                   const Skip& skip) {
+  std::set<std::string> dense;
+  for (const auto& [name, layer] : module->trained_layers()) {
+    if (skip.matches(name + ".weight")) continue;
+    const std::string prefix = name + ".";
+    if (std::any_of(missing.begin(), missing.end(),
+                    [&](const std::string& tensor) { return tensor.rfind(prefix, 0) == 0; })) {
+      dense.insert(name);
+    }
+  }
+  return dense;
+}
+
+// A network that is trained for int8 has chosen its taps.
+void check_taps(const Recipe& recipe, const nn::GraphModule& module, const std::set<std::string>& dense) {
+  if (recipe.quantize == Quantize::kNone) return;
+  for (const auto& trained : module->soft_layers()) {
+    if (dense.count(trained.name) == 0) continue;
+    fail_usage("[init] --quantize trains kept taps: expected weights with their attention, got none of '{}' ({})",
+               trained.name, recipe.init);
+  }
+}
+
 }  // namespace
 
 void import_init(const Recipe& recipe, nn::GraphModule module, const InitNotice& notice) {
@@ -65,13 +92,15 @@ void import_init(const Recipe& recipe, nn::GraphModule module, const InitNotice&
   nn::NamedTensors wanted;
   std::vector<std::string> skipped, unused;
   for (const auto& entry : state) {
+    if (entry.first == QuantizedTraining::kRanges) continue;  // of its own weights
     if (skip.matches(entry.first)) {
       skipped.push_back(entry.first);
     } else {
       wanted.push_back(entry);
     }
   }
-  for (const std::string& name : nn::import_weights(file, wanted, recipe.init).unused) {
+  const nn::ImportReport report = nn::import_weights(file, wanted, recipe.init);
+  for (const std::string& name : report.unused) {
     if (!skip.matches(name)) unused.push_back(name);
   }
   const auto tell = [&](const std::vector<std::string>& names, const char* what) {
@@ -80,7 +109,11 @@ void import_init(const Recipe& recipe, nn::GraphModule module, const InitNotice&
   };
   tell(unused, "are not of this network and were left");
   tell(skipped, "of this network were not taken (init_skip)");
-  module->weights_imported();
+  // What scales its weights by attention undoes that of the first step.
+  module->set_temperature(std::max(recipe.t0, recipe.t_floor));
+  const std::set<std::string> dense = dense_layers(module, report.kept, skip);
+  check_taps(recipe, module, dense);
+  module->weights_imported(dense);
 }
 
 void check_init(const Recipe& recipe, const Graph& graph) {
@@ -89,6 +122,7 @@ void check_init(const Recipe& recipe, const Graph& graph) {
       fail_usage("[train] method {} starts from a trained network: expected --init RUN|FILE", node.method.name());
     }
   }
+  if (recipe.quantize != Quantize::kNone) int8_places(graph);
   if (!recipe.init.empty()) import_init(recipe, nn::GraphModule(graph), {});
 }
 

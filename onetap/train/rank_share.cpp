@@ -62,7 +62,12 @@ void RankShare::spread_statistics(nn::GraphModule& module) const {
 }
 
 void RankShare::watch_gradients(const nn::GraphModule& module) {
-  if (group_ != nullptr) gradients_ = std::make_unique<ParameterGradients>(*group_, module->parameters());
+  if (group_ == nullptr) return;
+  std::vector<torch::Tensor> trained;
+  for (const torch::Tensor& parameter : module->parameters()) {
+    if (parameter.requires_grad()) trained.push_back(parameter);
+  }
+  gradients_ = std::make_unique<ParameterGradients>(*group_, trained);
 }
 
 void RankShare::expect_gradients() {

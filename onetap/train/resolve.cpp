@@ -3,12 +3,22 @@
 #include "onetap/base/cpus.h"
 #include "onetap/base/fail.h"
 #include "onetap/base/text.h"
+#include "onetap/graph/method.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/nn/graph_module.h"
 
 #include <algorithm>
 
 namespace onetap {
+namespace {
+
+// Networks for CIFAR's 32 pixels see too little of a photograph in that size; four times the work is still small.
+int64_t folder_image_size(const DataSource& source, int64_t usual) {
+  constexpr int64_t kForPhotographs = 64;
+  return usual < kForPhotographs && typical_side(*source.train) >= kForPhotographs ? kForPhotographs : usual;
+}
+
+}  // namespace
 
 Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes) {
   recipe.data = absolute_data_spec(recipe.data);
@@ -18,7 +28,9 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes
     if (!recipe.width) recipe.width = entry.default_width;
     if (!recipe.kernel) recipe.kernel = entry.default_kernel;
     if (!recipe.expansion) recipe.expansion = entry.default_expansion;
-    if (!recipe.image_size) recipe.image_size = source.image_size > 0 ? source.image_size : entry.default_image[1];
+    if (!recipe.image_size) {
+      recipe.image_size = source.image_size > 0 ? source.image_size : folder_image_size(source, entry.default_image[1]);
+    }
   }
   check_precision(recipe);
   if (recipe.augment == AugmentChoice::kAuto) {
@@ -28,6 +40,8 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes
     if (recipe.jitter == 0) recipe.jitter = 0.3;
     if (recipe.cutout == 0) recipe.cutout = recipe.image_size.value_or(source.image_size) / 4;
   }
+  // Attention is hard all the time.
+  if (recipe.quantize != Quantize::kNone) recipe.t0 = recipe.t1;
   const bool has_milestones = !recipe.lr_milestones.empty();
   if (!recipe.lr_every && !has_milestones) recipe.lr_every = std::max<int64_t>(1, (recipe.epochs + 2) / 3);
   const int64_t cpus = std::max<int64_t>(1, available_cpus() / processes);
@@ -43,6 +57,14 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes
 void check_precision(const Recipe& recipe) {
   if (recipe.precision != Precision::kBf16 || parse_device(recipe.device).is_cuda()) return;
   fail_usage("[train] expected --precision auto or fp32 on a CPU, got bf16: it is for GPUs");
+}
+
+void check_patience(const Recipe& recipe, const Graph& graph) {
+  if (recipe.patience == 0 || !has_soft_form(graph) || recipe.t_end < 1) return;
+  fail_usage(
+      "[train] patience counts epochs after the temperature has reached its end: expected t_end below 1 (such as 0.7), "
+      "got {}",
+      recipe.t_end);
 }
 
 void check_network(const Graph& graph, const DataSource& source) {
@@ -102,7 +124,11 @@ torch::Device parse_device(const std::string& text) {
   const auto index = text.size() > 5 ? parse_int(std::string_view(text).substr(5)) : std::optional<int64_t>(0);
   if (!is_cuda || !index || *index < 0) fail_usage("[train] expected device auto, cpu, cuda or cuda:N, got '{}'", text);
   const auto present = static_cast<int64_t>(torch::cuda::device_count());
-  if (*index >= present) fail_usage("[train] expected a device below {} CUDA device(s), got '{}'", present, text);
+  if (present == 0) {
+    fail_usage("[train] expected a GPU for device '{}', got none: {}. --device cpu, or auto, trains without one", text,
+               at::globalContext().hasCUDART() ? "CUDA finds no device" : "this LibTorch was built without CUDA");
+  }
+  if (*index >= present) fail_usage("[train] expected a device below cuda:{}, got '{}'", present, text);
   return torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(*index));
 }
 

@@ -21,6 +21,9 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes
 // kUsage if the recipe asks for a precision that its device does not compute in.
 void check_precision(const Recipe& recipe);
 
+// kUsage if the recipe would stop before the temperature of the network's taps has ended.
+void check_patience(const Recipe& recipe, const Graph& graph);
+
 // kUsage if the network does not take this data's images or classes.
 void check_network(const Graph& graph, const DataSource& source);
 

@@ -4,6 +4,7 @@
 #include "onetap/graph/text.h"
 #include "onetap/journal/run_sums.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -37,7 +38,7 @@ void check_free(const fs::path& root) {
     fail_usage("[run] expected a directory for the run, got a file ({})", root.string());
   }
   if (RunFiles(root).holds_run()) {
-    fail_usage("[run] {} holds a run already: --resume goes on with it, another --out starts a new one", root.string());
+    fail_usage("[run] {} already holds a run: --resume resumes it, another --out starts a new one", root.string());
   }
   for (const auto& entry : fs::directory_iterator(root, error)) {
     const std::string name = entry.path().filename().string();
@@ -85,6 +86,19 @@ RunDirectory RunDirectory::create(const fs::path& root, const Recipe& resolved, 
     throw;
   }
   return run;
+}
+
+void RunDirectory::extend(const Recipe& extended) const {
+  const std::string before = read_file(files_.config(), 1u << 20);
+  const std::string network = read_file(files_.network());
+  const size_t facts = std::min(before.find("\n[provenance]"), before.size());
+  const std::string config = recipe_text(extended) + before.substr(facts);
+  const std::string name = files_.config().filename().string();
+  const std::string old_sum = sums_text({{name, before}});
+  const std::string sums = sums_text({{name, config}, {files_.network().filename().string(), network}});
+  write_file_atomic(files_.sums(), sums + old_sum);  // both are right until the file is replaced
+  write_file_atomic(files_.config(), config);
+  write_file_atomic(files_.sums(), sums);
 }
 
 RunDirectory RunDirectory::resume(const fs::path& root) {

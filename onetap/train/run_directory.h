@@ -19,12 +19,16 @@ using Provenance = std::map<std::string, std::string>;
 // A run to write; holds the lock while it lives.
 class RunDirectory {
  public:
-  // Creates the directory. kUsage if it holds a run already or other files; kFailure if it cannot be written or
+  // Creates the directory. kUsage if it already holds a run or other files; kFailure if it cannot be written or
   // another process holds it.
   static RunDirectory create(const std::filesystem::path& root, const Recipe& resolved, const Graph& graph,
                              const Provenance& provenance);
   // Takes up a run and removes what a killed writer left half-done. kData if there is none.
   static RunDirectory resume(const std::filesystem::path& root);
+
+  // Replaces the recipe by one that differs in `extend` and `extend_lr`. A process that is killed on the way leaves a
+  // run with one of the two.
+  void extend(const Recipe& extended) const;
 
   const RunFiles& files() const { return files_; }
 

@@ -1,24 +1,10 @@
 #include "onetap/train/sgd.h"
 
-#include "onetap/base/fail.h"
-
 namespace onetap {
 
 Sgd::Sgd(const torch::nn::Module& module, const SgdOptions& options, const nn::ParameterRules& rules)
-    : options_(options) {
-  size_t used = 0;
-  for (const auto& item : module.named_parameters()) {
-    parameters_.emplace_back(item.key(), item.value());
-    momentum_.emplace_back(item.key(), torch::zeros_like(item.value()));
-    const auto own = rules.find(item.key());
-    rules_.push_back(own == rules.end() ? nn::ParameterRule{} : own->second);
-    if (own != rules.end()) ++used;
-  }
-  if (used != rules.size()) fail("[train] expected rules for parameters alone, got {} for others", rules.size() - used);
-}
-
-void Sgd::zero_grad() {
-  for (auto& [name, parameter] : parameters_) parameter.mutable_grad() = torch::Tensor();
+    : Optimizer(module, rules), options_(options) {
+  for (const auto& [name, parameter] : parameters_) momentum_.emplace_back(name, torch::zeros_like(parameter));
 }
 
 void Sgd::step(double learning_rate) {

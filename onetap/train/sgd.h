@@ -3,11 +3,7 @@
 // Our own because its state must be written by name and read back bit for bit on LibTorch 1.13 and 2.x alike.
 #pragma once
 
-#include "onetap/nn/parameter_rule.h"
-#include "onetap/nn/tensor_file.h"
-#include "onetap/nn/torch.h"
-
-#include <vector>
+#include "onetap/train/optimizer.h"
 
 namespace onetap {
 
@@ -17,27 +13,18 @@ struct SgdOptions {
   double weight_decay = 0;
 };
 
-class Sgd {
+class Sgd : public Optimizer {
  public:
-  // kFailure if a rule is for no parameter of the module.
   Sgd(const torch::nn::Module& module, const SgdOptions& options, const nn::ParameterRules& rules = {});
 
-  void zero_grad();
-  // One update of every parameter that has a gradient.
-  void step(double learning_rate);
-  // Momentum back to zero.
-  void restart();
-
+  void step(double learning_rate) override;
+  void restart() override;
   // The momentum buffers, named as the parameters are.
-  const nn::NamedTensors& state() const { return momentum_; }
-  // In the same order.
-  const std::vector<nn::ParameterRule>& rules() const { return rules_; }
+  const nn::NamedTensors& state() const override { return momentum_; }
 
  private:
   SgdOptions options_;
-  nn::NamedTensors parameters_;
   nn::NamedTensors momentum_;
-  std::vector<nn::ParameterRule> rules_;
 };
 
 }  // namespace onetap

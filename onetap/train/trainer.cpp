@@ -4,7 +4,9 @@
 #include "onetap/batches/device_batches.h"
 #include "onetap/batches/mix.h"
 #include "onetap/batches/recalibrate.h"
+#include "onetap/graph/method.h"
 #include "onetap/journal/run_journal.h"
+#include "onetap/nn/evaluation_scope.h"
 #include "onetap/nn/graph_module.h"
 #include "onetap/ranks/sync_norm.h"
 #include "onetap/recipe/schedule.h"
@@ -13,12 +15,12 @@
 #include "onetap/train/engine_choice.h"
 #include "onetap/train/evaluate.h"
 #include "onetap/train/finite.h"
+#include "onetap/train/frozen_layers.h"
 #include "onetap/train/init.h"
 #include "onetap/train/pace.h"
-#include "onetap/train/parameter_rules.h"
+#include "onetap/train/quantized_training.h"
 #include "onetap/train/rank_share.h"
 #include "onetap/train/resolve.h"
-#include "onetap/train/sgd.h"
 #include "onetap/train/teacher.h"
 #include "onetap/train/weight_average.h"
 
@@ -26,6 +28,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace fs = std::filesystem;
@@ -38,11 +41,19 @@ nn::GraphModule make_module(const Recipe& recipe, const Graph& graph, torch::Dev
   nn::GraphModule module(graph,
                          recipe.weight_init == InitRule::kFanOut ? nn::WeightInit::kFanOut : nn::WeightInit::kDefault);
   module->to(device);
+  freeze_layers(recipe, module);
   return module;
 }
 
-Sgd make_sgd(const Recipe& recipe, const nn::GraphModule& module) {
-  return {*module, {recipe.momentum, recipe.nesterov, recipe.weight_decay}, parameter_rules(module->graph(), recipe)};
+std::optional<QuantizedTraining> make_quantized(const Recipe& recipe, const nn::GraphModule& module) {
+  if (recipe.quantize == Quantize::kNone) return std::nullopt;
+  return QuantizedTraining(module);
+}
+
+// The set that epochs are tested and chosen by, as the test set: the images that were held out, where there are any.
+DataSource watched_source(DataSource source) {
+  if (source.validation != nullptr) source.test = source.validation;
+  return source;
 }
 
 class Trainer {
@@ -52,7 +63,8 @@ class Trainer {
           const TrainEvents& events, const std::atomic<bool>& stop, RankGroup* ranks)
       : files_(files),
         recipe_(recipe),
-        source_(source),
+        source_(watched_source(source)),
+        held_test_(source.validation != nullptr ? source.test : nullptr),
         events_(events),
         stop_(stop),
         device_(parse_device(recipe.device)),
@@ -60,28 +72,36 @@ class Trainer {
         view_(recipe_view(graph_, source)),
         schedule_(recipe, BatchStream::batch_count(source.train->size(), recipe.batch_size)),
         module_(make_module(recipe, graph_, device_)),
-        sgd_(make_sgd(recipe, module_)),
+        quantized_(make_quantized(recipe, module_)),
+        optimizer_(make_optimizer(recipe, module_)),
         average_(module_, recipe.ema),
         share_(ranks) {
     check_network(graph_, source);
+    check_patience(recipe, graph_);
+    // Every rank would follow the ranges of its own images.
+    if (quantized_ && share_.part().of > 1) {
+      fail_usage("[train] expected one process with --quantize, got {}", share_.part().of);
+    }
     share_.check_batches(recipe, source.train->size());
     if (files_ != nullptr) {
       // A checkpoint has the weights, and what a run started from may be gone.
       if (CheckpointFolder(files_->checkpoints()).list().empty()) start_from_init();
       restore();
+      if (quantized_ && state_.step == 0) calibrate_ranges();
     }
     join_ranks();
     if (state_.step > 0) saved_ = place();  // on all ranks, for they save together
     find_teacher();
-    engine_ = choose_engine(recipe_, graph_, source_, schedule_, module_, sgd_, events_.on_notice, ranks,
+    engine_ = choose_engine(recipe_, graph_, source_, schedule_, module_, *optimizer_, events_.on_notice, ranks,
                             gives_up_waiting(), teacher_);
     if (engine_ == nullptr) share_.watch_gradients(module_);
     for (const auto& item : module_->named_parameters()) parameters_.emplace_back(item.key(), item.value());
     if (files_ == nullptr) return;
-    journal_.emplace(*files_, state_, events_.on_notice);
+    journal_.emplace(*files_, state_, events_.on_notice, &recipe_);
   }
 
   TrainOutcome run() try {
+    if (state_.step == 0 && !recipe_.init.empty()) test_start();
     pace_.start_sitting(state_.step, state_.wall_s);
     while (!finished()) {
       const bool epoch_done = (at_epoch_end() || run_epoch()) && finish_epoch();
@@ -115,13 +135,33 @@ class Trainer {
     average_ = WeightAverage(module_, recipe_.ema);
   }
 
+  // Of values, before anything is rounded: by images of the training set, which a resumed run does not see again.
+  void calibrate_ranges() {
+    constexpr int64_t kImages = 512;
+    const torch::NoGradGuard no_grad;
+    const nn::EvaluationScope evaluation(module_);
+    StreamOptions options = recipe_stream(recipe_, view_, /*train=*/true);
+    options.stopped = gives_up_waiting();
+    DeviceBatches batches(*source_.train, options, device_);
+    Batch batch;
+    int64_t images = 0;
+    quantized_->calibrate([&] {
+      if (images >= kImages || !batches.next(batch)) return false;
+      module_->forward(batch.images);
+      images += batch.images.size(0);
+      return true;
+    });
+    average_ = WeightAverage(module_, recipe_.ema);
+    notice(fmt::format("ranges of values are from {} training images", images));
+  }
+
   // From here on all ranks stand where rank 0 does.
   void join_ranks() {
     if (share_.group() == nullptr) return;
     share_.check_data(source_.train->size(), source_.test->size());
     share_.group()->start(device_);
     state_ = share_.spread(state_);
-    for (const auto& tensors : {nn::state_of(*module_), sgd_.state(), average_.state()}) share_.spread(tensors);
+    for (const auto& tensors : {nn::state_of(*module_), optimizer_->state(), average_.state()}) share_.spread(tensors);
     if (recipe_.sync_norm && share_.several()) synchronise_norms(module_, *share_.group());
   }
 
@@ -142,7 +182,9 @@ class Trainer {
   void restore() {
     const CheckpointFolder folder(files_->checkpoints());
     const FoundCheckpoint found = folder.load_newest(
-        [&](const Checkpoint& checkpoint) { CheckpointFolder::load(checkpoint, module_, sgd_, taps_, average_); },
+        [&](const Checkpoint& checkpoint) {
+          CheckpointFolder::load(checkpoint, module_, *optimizer_, taps_, average_);
+        },
         events_.on_notice);
     if (found.checkpoint) {
       if (found.passed_over) folder.keep_aside_after(&*found.checkpoint);
@@ -153,10 +195,11 @@ class Trainer {
       return;
     }
     if (found.passed_over) {  // a damaged file may have been read in part
-      notice("no good checkpoint is left: starting over");
+      notice("there is no good checkpoint: starting over");
       folder.keep_aside_after(nullptr);
       module_ = make_module(recipe_, graph_, device_);
-      sgd_ = make_sgd(recipe_, module_);
+      quantized_ = make_quantized(recipe_, module_);
+      optimizer_ = make_optimizer(recipe_, module_);
       taps_ = AttentionRecord();
       start_from_init();
     }
@@ -165,7 +208,13 @@ class Trainer {
   bool at_epoch_end() const {
     return state_.step > 0 && state_.step % schedule_.steps_per_epoch() == 0 && !state_.epoch_logged;
   }
-  bool finished() const { return state_.step == schedule_.total_steps() && state_.epoch_logged; }
+  bool finished() const { return (state_.step == schedule_.total_steps() || state_.ended) && state_.epoch_logged; }
+  // Whether the last epochs were no better. Before the temperature has ended, taps and accuracy still change with it.
+  bool out_of_patience() const {
+    if (recipe_.patience == 0 || state_.best_step < 0) return false;
+    const int64_t since = std::max(state_.best_step, has_soft_form(graph_) ? schedule_.settled_step() : 0);
+    return state_.step - since >= recipe_.patience * schedule_.steps_per_epoch();
+  }
   // Checkpoints of one place in the run are the same.
   std::pair<int64_t, bool> place() const { return {state_.step, state_.epoch_logged}; }
   int64_t epoch() const { return state_.step / schedule_.steps_per_epoch(); }
@@ -204,7 +253,7 @@ class Trainer {
     if (first == 0) {
       state_.loss_sum = 0;
       state_.right = state_.seen = 0;
-      if (recipe_.restart_momentum) sgd_.restart();
+      if (recipe_.restart_momentum) optimizer_->restart();
     }
     state_.epoch_logged = false;
     pace_.start_epoch();
@@ -235,7 +284,7 @@ class Trainer {
     const int64_t count = batch.labels.size(0), step_images = images_of_step();
     StepTotals totals;
     totals.stop = stop_;
-    sgd_.zero_grad();
+    optimizer_->zero_grad();
     const Mix mix = draw_mix(mix_, view_.size, recipe_.seed, state_.step);
     const auto images = mix_.active() ? mixed(batch.images, mix) : batch.images;
     nn::Targets targets(batch.labels);
@@ -253,7 +302,7 @@ class Trainer {
     totals = share_.total(totals);
     ++state_.step;
     check_loss(totals.loss);
-    sgd_.step(lr);
+    optimizer_->step(lr);
     module_->after_step();
     stopping_ = totals.stop;
     state_.loss_sum += totals.loss;
@@ -343,7 +392,7 @@ class Trainer {
   // All that a checkpoint would hold: weights, statistics, momenta and averages.
   void check_values() const {
     nn::NamedTensors all = nn::state_of(*module_);
-    all.insert(all.end(), sgd_.state().begin(), sgd_.state().end());
+    all.insert(all.end(), optimizer_->state().begin(), optimizer_->state().end());
     all.insert(all.end(), average_.state().begin(), average_.state().end());
     check_values(all);
   }
@@ -355,7 +404,7 @@ class Trainer {
     report.total_steps = schedule_.total_steps();
     report.steps_per_epoch = schedule_.steps_per_epoch();
     report.epoch = (state_.step - 1) / report.steps_per_epoch + 1;
-    report.epochs = recipe_.epochs;
+    report.epochs = recipe_.all_epochs();
     report.step_in_epoch = (state_.step - 1) % report.steps_per_epoch + 1;
     report.loss = state_.loss_sum / static_cast<double>(state_.seen);
     report.accuracy = static_cast<double>(state_.right) / static_cast<double>(state_.seen);
@@ -373,38 +422,98 @@ class Trainer {
     const int64_t done = state_.step / schedule_.steps_per_epoch();
     EpochReport report;
     report.epoch = done;
-    report.epochs = recipe_.epochs;
+    report.epochs = recipe_.all_epochs();
     report.train = common_line("train");
     report.train.loss = state_.loss_sum / static_cast<double>(state_.seen);
     report.train.acc_soft = static_cast<double>(state_.right) / static_cast<double>(state_.seen);
     report.train.img_per_s = pace_.images_per_second();
     report.train.data_wait = pace_.data_wait();
 
-    const bool test_now = done % recipe_.eval_every == 0 || done == recipe_.epochs;
+    bool is_last = done == recipe_.all_epochs() || state_.ended;  // ended: and stopped in the tests behind that
+    const bool test_now = done % recipe_.eval_every == 0 || is_last;
     if (test_now) {
       module_->set_temperature(schedule_.temperature(state_.step));
-      if (done == recipe_.epochs && !recalibrate_norms()) return false;
-      const auto test_started = Clock::now();
-      const WeightAverage::Scope averaged(average_);
-      share_.spread_statistics(module_);
-      const auto result = engine_ != nullptr ? evaluate(module_, *engine_, eval_options())
-                                             : evaluate(module_, *source_.test, eval_options());
-      if (!result) return false;
-      report.test = common_line("test");
-      report.test.loss = result->soft.loss;
-      report.test.acc_soft = result->soft.accuracy;
-      report.test.acc_hard = result->hard.accuracy;
-      report.test.img_per_s = static_cast<double>(result->images) / seconds_since(test_started);
-      if (result->hard.accuracy > state_.best_accuracy) {
-        state_.best_accuracy = result->hard.accuracy;
-        state_.best_step = state_.step;
+      if (is_last && !recalibrate_norms()) return false;
+      if (!test_epoch(report.test)) return false;
+      if (!is_last && out_of_patience()) {
+        notice(fmt::format("stopping after epoch {}: no better accuracy for {} epochs", done, recipe_.patience));
+        is_last = state_.ended = true;
+        if (recipe_.recalibrate > 0 && !(recalibrate_norms() && test_epoch(report.test))) return false;
       }
+      if (is_last && held_test_ != nullptr && !test_held(report.held_test)) return false;
     }
     state_.epoch_logged = true;
     log(report, test_now);
     if (done % recipe_.checkpoint_epochs == 0 || finished() || state_.best_step == state_.step) save();
     if (test_now && events_.on_epoch) events_.on_epoch(report);
+    report_unreadable();
     return true;
+  }
+
+  // Nothing if the run is to stop.
+  std::optional<EvalResult> test() {
+    return engine_ != nullptr ? evaluate(module_, *engine_, eval_options())
+                              : evaluate(module_, *source_.test, eval_options());
+  }
+
+  // Says what the weights from elsewhere are worth before they change.
+  void test_start() {
+    module_->set_temperature(schedule_.temperature(0));
+    const auto result = test();
+    if (!result) return;
+    const std::string soft = fmt::format("{:.2f} %", 100 * result->soft.accuracy);
+    const std::string hard = fmt::format("{:.2f} %", 100 * result->hard.accuracy);
+    notice(fmt::format("before the first step: test {}",
+                       has_soft_form(graph_) ? fmt::format("soft {} hard {}", soft, hard) : soft));
+  }
+
+  // On the set that is watched; false if asked to stop.
+  bool test_epoch(MetricLine& line) {
+    const auto started = Clock::now();
+    const WeightAverage::Scope averaged(average_);
+    share_.spread_statistics(module_);
+    const auto result = test();
+    if (!result) return false;
+    line = test_line(held_test_ != nullptr ? "validation" : "test", *result, started);
+    if (result->hard.accuracy > state_.best_accuracy) {
+      state_.best_accuracy = result->hard.accuracy;
+      state_.best_step = state_.step;
+    }
+    return true;
+  }
+
+  // On the test set of a run that watches another one; false if asked to stop.
+  bool test_held(std::optional<MetricLine>& line) {
+    const auto started = Clock::now();
+    const WeightAverage::Scope averaged(average_);
+    const auto result = evaluate(module_, *held_test_, eval_options());
+    if (result) line = test_line("test", *result, started);
+    return result.has_value();
+  }
+
+  MetricLine test_line(const char* split, const EvalResult& result, Clock::time_point started) const {
+    MetricLine line = common_line(split);
+    line.loss = result.soft.loss;
+    line.acc_soft = result.soft.accuracy;
+    line.acc_hard = result.hard.accuracy;
+    line.img_per_s = static_cast<double>(result.images) / seconds_since(started);
+    return line;
+  }
+
+  // Once for every new one.
+  void report_unreadable() {
+    std::set<std::string> names;  // parts of one folder name the same files
+    for (const Dataset* data : {source_.train.get(), source_.test.get(), held_test_.get()}) {
+      if (data == nullptr) continue;
+      for (const std::string& name : data->unreadable()) names.insert(name);
+    }
+    const size_t count = names.size();
+    if (count <= unreadable_) return;
+    unreadable_ = count;
+    notice(
+        fmt::format("{} image{} not decode; the next of the class took {} place ('onetap data check' names them, "
+                    "--strict refuses)",
+                    count, count == 1 ? " does" : "s do", count == 1 ? "its" : "their"));
   }
 
   // The statistics of what is tested, kept and frozen: of the average, where there is one. They depend on its weights
@@ -421,7 +530,7 @@ class Trainer {
     options.images = recipe_.recalibrate;
     options.device = device_;
     options.progress = [this](int64_t) { return !share_.any(stop_); };
-    notice("taking batch norm's statistics anew, with the kept taps alone");
+    notice("recomputing batch norm's statistics with the kept taps");
     const WeightAverage::Scope averaged(average_);
     const auto images = recalibrate(module_, *source_.train, options);
     if (!images) return false;
@@ -461,7 +570,12 @@ class Trainer {
     RunJournal::Epoch epoch;
     epoch.train = report.train;
     if (tested) {
-      epoch.test = report.test;
+      if (held_test_ != nullptr) {
+        epoch.validation = report.test;
+        epoch.test = report.held_test;
+      } else {
+        epoch.test = report.test;
+      }
       epoch.attention = attention_line();
     }
     journal_->write(epoch);
@@ -487,7 +601,7 @@ class Trainer {
     state_.temperature = schedule_.temperature(state_.step);
     try {
       const CheckpointFolder folder(files_->checkpoints());
-      last_checkpoint_ = folder.write(state_, module_, sgd_, taps_, average_, recipe_.keep_checkpoints);
+      last_checkpoint_ = folder.write(state_, module_, *optimizer_, taps_, average_, recipe_.keep_checkpoints);
     } catch (const Error& problem) {
       throw with_checkpoint(problem);
     }
@@ -499,7 +613,8 @@ class Trainer {
 
   const RunFiles* files_;
   const Recipe& recipe_;
-  const DataSource& source_;
+  const DataSource source_;                         // its test set is the one that is watched
+  const std::shared_ptr<const Dataset> held_test_;  // tested at the end alone; null: the one above
   const TrainEvents& events_;
   const std::atomic<bool>& stop_;
   const torch::Device device_;
@@ -509,8 +624,9 @@ class Trainer {
   const Schedule schedule_;
   const MixOptions mix_ = recipe_mix(recipe_);
   nn::GraphModule module_;
-  nn::NamedTensors parameters_;  // the module's
-  Sgd sgd_;
+  std::optional<QuantizedTraining> quantized_;  // none: in floats
+  nn::NamedTensors parameters_;                 // the module's
+  std::unique_ptr<Optimizer> optimizer_;
   WeightAverage average_;
   RankShare share_;
   nn::GraphModule teacher_{nullptr};       // null: none
@@ -520,6 +636,7 @@ class Trainer {
   fs::path last_checkpoint_;
   std::optional<RunJournal> journal_;  // rank 0's
   AttentionRecord taps_;
+  size_t unreadable_ = 0;  // images that were reported
 
   Pace pace_;
   std::pair<int64_t, bool> saved_{-1, false};  // place() of the newest checkpoint, on every rank

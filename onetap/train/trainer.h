@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace onetap {
@@ -32,7 +33,8 @@ struct StepReport {
 struct EpochReport {
   int64_t epoch = 0, epochs = 0;
   MetricLine train;
-  MetricLine test;
+  MetricLine test;                      // of the test set, or of the validation set in its place
+  std::optional<MetricLine> held_test;  // of the test set, after the last epoch of a run with a validation set
 };
 
 // What the loop tells its caller; the loop itself prints nothing.

@@ -57,7 +57,9 @@ TEST(PackedBatches, AnImageThatDoesNotDecodeReachesTheCaller) {
   const TempDir dir;
   write_stripes(dir.path(), 12, 4);
   testing::write_text(dir / "train" / "down" / "1.jpg", "\xFF\xD8\xFF no JPEG");
-  const DataSource source = open_folder(dir.path());
+  FolderOptions strict;
+  strict.strict = true;
+  const DataSource source = open_folder(dir.path(), strict);
   StreamOptions options = stripe_stream(source, true, Augment::kResizedCrop);
   options.packed = true;
   Feed feed(std::make_unique<BatchStream>(*source.train, options), torch::kCPU);

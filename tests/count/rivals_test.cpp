@@ -13,8 +13,8 @@
 namespace onetap {
 namespace {
 
-NetworkCount count(const std::string& arch, std::optional<int64_t> width = {}, std::optional<int64_t> expansion = {},
-                   int64_t classes = 10) {
+NetworkCount count_rival(const std::string& arch, std::optional<int64_t> width = {},
+                         std::optional<int64_t> expansion = {}, int64_t classes = 10) {
   NetSpec spec;
   spec.arch = arch;
   spec.width = width;
@@ -40,13 +40,13 @@ TEST(CountRivals, ShiftResNetByExpansion) {
   const int64_t expansions[] = {1, 3, 6, 9};
   for (const auto& row : rows) {
     for (int i = 0; i < 4; ++i) {
-      EXPECT_EQ(count(row.arch, {}, expansions[i]).params, row.params[i]) << row.arch << " E=" << expansions[i];
-      EXPECT_EQ(count(row.arch, {}, expansions[i], 100).params, row.params[i] + 5850);
+      EXPECT_EQ(count_rival(row.arch, {}, expansions[i]).params, row.params[i]) << row.arch << " E=" << expansions[i];
+      EXPECT_EQ(count_rival(row.arch, {}, expansions[i], 100).params, row.params[i] + 5850);
     }
   }
   // A ShiftResNet-20 of the size that Table 1 prints.
-  EXPECT_EQ(count("shiftresnet20", 97).params, 1201549);
-  EXPECT_EQ(count("shiftresnet20", 97, 1, 100).params, 1236559);
+  EXPECT_EQ(count_rival("shiftresnet20", 97).params, 1201549);
+  EXPECT_EQ(count_rival("shiftresnet20", 97, 1, 100).params, 1236559);
 }
 
 TEST(CountRivals, AsResNetByWidthAndExpansion) {
@@ -55,10 +55,11 @@ TEST(CountRivals, AsResNetByWidthAndExpansion) {
     double params;
   } rows[] = {{16, 1, 35386}, {16, 3, 97466}, {16, 6, 190586}, {16, 9, 283706}, {46, 1, 275596}, {88, 1, 992914}};
   for (const auto& row : rows) {
-    EXPECT_EQ(count("asresnet", row.width, row.expansion).params, row.params) << row.width << "x" << row.expansion;
+    EXPECT_EQ(count_rival("asresnet", row.width, row.expansion).params, row.params)
+        << row.width << "x" << row.expansion;
   }
   // By hand: 27w x 1024 in the stem, 21504w² in the 1x1 convolutions and projections, 40w in the classifier.
-  EXPECT_EQ(count("asresnet").macs, 27 * 88 * 1024 + 21504 * 88 * 88 + 40 * 88);
+  EXPECT_EQ(count_rival("asresnet").macs, 27 * 88 * 1024 + 21504 * 88 * 88 + 40 * 88);
 }
 
 TEST(CountRivals, AsResNetForImageNet) {
@@ -67,17 +68,17 @@ TEST(CountRivals, AsResNetForImageNet) {
     double params, macs;
   } rows[] = {{32, 901256, 166.8e6}, {50, 1962950, 397.6e6}, {68, 3424460, 726.9e6}};
   for (const auto& row : rows) {
-    const NetworkCount counted = count("asresnet-w", row.width, 1, 1000);
+    const NetworkCount counted = count_rival("asresnet-w", row.width, 1, 1000);
     EXPECT_EQ(counted.params, row.params);
     EXPECT_NEAR(counted.macs, row.macs, 0.05e6);
   }
 }
 
 TEST(CountRivals, ShiftNet) {
-  EXPECT_NEAR(count("shiftnet-a", {}, {}, 1000).params, 4.19e6, 0.005e6);
-  EXPECT_NEAR(count("shiftnet-a", {}, {}, 1000).macs, 1424e6, 0.5e6);
-  EXPECT_NEAR(count("shiftnet-b", {}, {}, 1000).params, 1.18e6, 0.005e6);
-  EXPECT_NEAR(count("shiftnet-b", {}, {}, 1000).macs, 370.96e6, 0.005e6);
+  EXPECT_NEAR(count_rival("shiftnet-a", {}, {}, 1000).params, 4.19e6, 0.005e6);
+  EXPECT_NEAR(count_rival("shiftnet-a", {}, {}, 1000).macs, 1424e6, 0.5e6);
+  EXPECT_NEAR(count_rival("shiftnet-b", {}, {}, 1000).params, 1.18e6, 0.005e6);
+  EXPECT_NEAR(count_rival("shiftnet-b", {}, {}, 1000).macs, 370.96e6, 0.005e6);
 }
 
 TEST(CountRivals, PrunedResNet56) {
@@ -136,14 +137,14 @@ TEST(CountRivals, ShiftsCostTheirTrainedNumbersAlone) {
 }
 
 TEST(CountRivals, DepthwiseConvolutionsHaveOneFilterPerChannel) {
-  const NetworkCount counted = count("mobilenetv2");
+  const NetworkCount counted = count_rival("mobilenetv2");
   EXPECT_EQ(layer(counted, "layer3.0.conv2").params, 6 * 24 * 9);
   EXPECT_EQ(layer(counted, "layer3.0.conv2").macs, 6 * 24 * 9 * 16 * 16);
 }
 
 // Sums of MobileNetV2 have no ReLU: two values beside those of the main path, of which a projection is one.
 TEST(CountRivals, ASumWithoutAReluIsAValue) {
-  const NetworkCount counted = count("mobilenetv2");
+  const NetworkCount counted = count_rival("mobilenetv2");
   const double projected = 16 * 32 * 32, plain = 24 * 32 * 32;
   EXPECT_EQ(layer(counted, "layer1.0.downsample.0").activations, projected);
   EXPECT_EQ(layer(counted, "layer1.0.downsample.1").activations, 0);

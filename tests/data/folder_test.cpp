@@ -69,7 +69,7 @@ TEST(ImageCodec, RefusesDamagedFiles) {
   const auto refused = [&](const std::string& bytes, const std::string& why) {
     expect_error(ErrorKind::kData, why, [&] { decode_image(bytes, "x.img", image); });
   };
-  refused("", "expected a JPEG or PNG image, got 0 other bytes (x.img)");
+  refused("", "expected a JPEG, PNG, WebP or BMP image, got 0 other bytes (x.img)");
   refused("GIF89a", "got 6 other bytes");
   const std::string png = png_bytes(quarters(20, 12), 20, 12), jpeg = jpeg_bytes(quarters(48, 32), 48, 32);
   refused(png.substr(0, 20), "expected a PNG image");
@@ -216,12 +216,66 @@ TEST(Folder, RefusesWhatIsNotOne) {
   fs::create_directories(dir / "train" / "dog");
   expect_error(ErrorKind::kData, "got no folder 'dog' in", [&] { open_folder(dir.path()); });
   fs::create_directories(dir / "val" / "dog");
-  expect_error(ErrorKind::kData, "expected .jpg, .jpeg or .png files, got none", [&] { open_folder(dir.path()); });
+  expect_error(ErrorKind::kData, "expected .jpg, .jpeg, .png, .webp or .bmp files, got none",
+               [&] { open_folder(dir.path()); });
   write_text(dir / "train" / "dog" / "d.png", "this is no image");
   write_text(dir / "val" / "dog" / "d.png", png_bytes(quarters(8, 8), 8, 8));
   const DataSource source = open_folder(dir.path());
   Image image;
   expect_error(ErrorKind::kData, "d.png", [&] { source.train->read(3, image); });
+}
+
+std::vector<std::string> names(const Dataset& data) {
+  std::vector<std::string> found;
+  for (int64_t i = 0; i < data.size(); ++i) found.push_back(fs::path(data.describe(i)).filename().string());
+  return found;
+}
+
+TEST(Folder, WithoutSplitsAShareOfEveryClassBecomesTheTestSet) {
+  const TempDir dir;
+  for (const char* name : {"ant", "bee"}) {
+    for (int i = 0; i < 5; ++i) {
+      write_text(dir / name / (name + std::to_string(i) + ".png"), png_bytes(quarters(8, 8), 8, 8));
+    }
+  }
+  // By Python: sorted(files, key=lambda f: hashlib.sha256(f"{seed}/{name}/{f}".encode()).hexdigest())[:2]
+  FolderOptions options;
+  options.test_share = 0.4;
+  DataSource source = open_folder(dir.path(), options);
+  EXPECT_EQ(source.classes, (std::vector<std::string>{"ant", "bee"}));
+  EXPECT_EQ(names(*source.test), (std::vector<std::string>{"ant0.png", "ant2.png", "bee0.png", "bee3.png"}));
+  EXPECT_EQ(names(*source.train),
+            (std::vector<std::string>{"ant1.png", "ant3.png", "ant4.png", "bee1.png", "bee2.png", "bee4.png"}));
+  EXPECT_EQ(source.test->label(2), 1);
+  options.seed = 7;
+  EXPECT_EQ(names(*open_folder(dir.path(), options).test),
+            (std::vector<std::string>{"ant0.png", "ant2.png", "bee3.png", "bee4.png"}));
+  options.test_share = 0.01;  // at least one
+  EXPECT_EQ(open_folder(dir.path(), options).test->size(), 2);
+  write_text(dir / "cow" / "one.png", png_bytes(quarters(8, 8), 8, 8));
+  expect_error(ErrorKind::kData, "expected at least 2 images of a class", [&] { open_folder(dir.path()); });
+}
+
+TEST(Folder, TheNextImageTakesThePlaceOfOneThatDoesNotDecode) {
+  const TempDir dir;
+  write_images(dir.path());
+  write_text(dir / "train" / "cat" / "a0.png", "this is no image");
+  write_text(dir / "train" / "cat" / "clip.gif", "GIF89a");
+  write_text(dir / "val" / "ant" / "README", "words");
+  const DataSource source = open_folder(dir.path());
+  EXPECT_EQ(source.other_files, (std::map<std::string, int64_t>{{"", 1}, {".gif", 1}, {".txt", 2}}));
+  EXPECT_EQ(other_files_text(source.other_files), "1 without an extension, 1 .gif, 2 .txt");
+  ASSERT_EQ(names(*source.train), (std::vector<std::string>{"x.jpeg", "a.png", "a0.png", "b.JPG"}));
+  Image image;
+  source.train->read(1, image);
+  EXPECT_TRUE(source.train->unreadable().empty());
+  source.train->read(2, image);
+  expect_quarters(image, 48, 32, 4);  // b.JPG
+  EXPECT_EQ(source.train->unreadable(), (std::vector<std::string>{(dir / "train" / "cat" / "a0.png").string()}));
+  FolderOptions strict;
+  strict.strict = true;
+  const DataSource refusing = open_folder(dir.path(), strict);
+  expect_error(ErrorKind::kData, "a0.png", [&] { refusing.train->read(2, image); });
 }
 
 TEST(Folder, TakesFilesAloneAndNamesTheRest) {

@@ -78,5 +78,16 @@ TEST(Score, AThreadThatCannotStartIsAnError) {
   });
 }
 
+TEST(Predictions, TopFiveAndConfusion) {
+  Predictions said;
+  said.classes = 3;
+  said.labels = {0, 0, 2};
+  said.outputs = {3, 2, 1, 1, 3, 2, 5, 5, 5};  // right; taken for 1, third of its answers; a tie, which the first wins
+  EXPECT_DOUBLE_EQ(said.accuracy(), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(said.accuracy(2), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(said.accuracy(3), 1.0);
+  EXPECT_EQ(said.confusion(), (std::vector<int64_t>{1, 1, 0, 0, 0, 0, 1, 0, 0}));
+}
+
 }  // namespace
 }  // namespace onetap

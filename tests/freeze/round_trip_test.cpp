@@ -6,7 +6,9 @@
 #include "onetap/freeze/verify.h"
 #include "onetap/graph/method.h"
 #include "onetap/graph/sal.h"
+#include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
+#include "onetap/nn/tensor_file.h"
 #include "onetap/runtime/reference.h"
 #include "onetap/tap/drop.h"
 #include "onetap/tap/fold.h"
@@ -70,6 +72,34 @@ TEST(RoundTrip, ZooNetworks) {
     disturb(module);
     EXPECT_LT(difference(module, parse_tap(tap_bytes(freeze(module)), "test")), 1e-4);
   }
+}
+
+// What networks from ONNX models have beside those of the zoo.
+TEST(RoundTrip, OpsOfImportedNetworks) {
+  torch::manual_seed(7);
+  nn::GraphModule module(
+      parse_network("onetap-net 1\nx = input 3x9x8\na = conv x out=6 kernel=3\nan = bn a eps=0.5\nb = relu6 an\n"
+                    "c = hardswish b\nd = silu c\ne = pad d sides=0,1,2,0\nm = pad d sides=2,0,0,1 fill=lowest\n"
+                    "n = maxpool m kernel=3\nnn = bn n eps=0.001\ng = gap nn\ns = linear g out=6\nh = hardsigmoid s\n"
+                    "t = mul nn h\nu = sigmoid t\nv = mul u nn\nw = conv e out=6 kernel=3 method=sal\n"
+                    "k = concat v w\np = gap k\nfc = linear p out=4\n"));
+  disturb(module);
+  const double with_eps = difference(module, parse_tap(tap_bytes(freeze(module)), "test"));
+  EXPECT_LT(with_eps, 1e-4);
+  // An eps is no decoration: with the usual one the network is another.
+  Graph usual("usual");
+  for (Node node : module->graph().nodes()) {
+    node.epsilon = kBatchNormEpsilon;
+    usual.add(node);
+  }
+  nn::GraphModule other(usual);
+  nn::load_tensors(SafetensorsFile::parse(nn::tensor_bytes(nn::state_of(*module)), "test"), nn::state_of(*other),
+                   "test");
+  EXPECT_GT(difference(module, freeze(other)), 1e-3);
+  // Gradients go through all of them.
+  module->train();
+  module->forward(torch::randn({4, 3, 9, 8})).sum().backward();
+  for (const auto& parameter : module->parameters()) EXPECT_TRUE(parameter.grad().defined());
 }
 
 // Learned empty sets, with blocks of several sizes: 5 outputs in blocks of 4.

@@ -43,6 +43,24 @@ f = linear p out=5
 output f
 )";
 
+// The linear layer has a method too.
+constexpr const char* kBinary = R"(onetap-net 1
+network binary
+x = input 3x6x6
+c1 = conv x out=6 kernel=3 pad=1
+b1 = bn c1
+r1 = relu b1
+c2 = conv r1 out=8 kernel=3 pad=1 stride=2 method=bwn scale=filter
+b2 = bn c2
+r2 = relu b2
+c3 = conv r2 out=8 kernel=3 pad=1 method=bc
+b3 = bn c3
+r3 = relu b3
+p = gap r3
+f = linear p out=5 method=bwn scale=layer
+output f
+)";
+
 class FusedNetwork : public ::testing::TestWithParam<Case> {};
 
 TEST_P(FusedNetwork, StepsAsAutogradDoes) {
@@ -83,6 +101,8 @@ std::vector<Case> cases() {
       {"deep", "resnet20", 4, sal, true, false},
       {"depthwise", "", 0, std::nullopt, false, false, torch::kCPU, true, kDepthwise},
       {"depthwise_padded", "", 0, std::nullopt, true, true, torch::kCPU, false, kDepthwise},
+      {"binary", "", 0, std::nullopt, false, false, torch::kCPU, false, kBinary},
+      {"binary_padded", "", 0, std::nullopt, true, true, torch::kCPU, false, kBinary},
       {"shift", "shiftresnet8", 5, std::nullopt, false, false},
       {"shift_padded", "shiftresnet8", 6, std::nullopt, true, true},
       {"active_shift", "asresnet8", 3, std::nullopt, false, false, torch::kCPU, true},

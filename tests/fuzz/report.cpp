@@ -10,6 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   run.label = "fuzz";
   for_each_whole_line(fuzz::text_of(data, size), [&](std::string_view line, size_t) {
     fuzz::accepts([&] { run.metrics.push_back(MetricLine::parse(line, "metrics")); });
+    fuzz::accepts([&] { run.classes = ClassScores::parse(line, "classes"); });
     fuzz::accepts([&] { run.attention.push_back(AttentionLine::parse(line, "attention")); });
   });
   fuzz::require(!report_page({run}).empty());

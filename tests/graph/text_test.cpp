@@ -60,7 +60,7 @@ TEST(NetworkText, RoundTripsTheZoo) {
   }
 }
 
-void expect_refused(const std::string& lines, const std::string& why) {
+void expect_text_refused(const std::string& lines, const std::string& why) {
   expect_error(ErrorKind::kUsage, why, [&] { parse_network("onetap-net 1\nx = input 3x8x8\n" + lines); });
 }
 
@@ -69,23 +69,23 @@ TEST(NetworkText, SaysWhatIsWrongAndWhere) {
   expect_error(ErrorKind::kUsage, "line 1: expected 'onetap-net 1'", [] { parse_network("hello\n"); });
   expect_error(ErrorKind::kUsage, "expected version 1, got '2'", [] { parse_network("onetap-net 2\n"); });
   expect_error(ErrorKind::kUsage, "no nodes", [] { parse_network("onetap-net 1\n"); });
-  expect_refused("c = convv x out=3\n", "line 3: unknown op 'convv', did you mean 'conv'?");
-  expect_refused("c = conv x kernal=3\n", "conv has no 'kernal', did you mean 'kernel'?");
-  expect_refused("c = relu x out=3\n", "relu has no 'out'");
-  expect_refused("c = conv x out=three\n", "expected a whole number for out, got 'three'");
-  expect_refused("c = conv x out=-3\n", "expected a whole number for out");
-  expect_refused("c = conv x out=3 out=4\n", "'out' is given twice");
-  expect_refused("c = conv x out=3 kernel=1x2x3\n", "expected N or NxM");
-  expect_refused("c = conv x out=3 bias=yes\n", "expected bias=0 or bias=1");
-  expect_refused("c = conv x out=3 method=sla\n", "expected method=conv or method=sal");
-  expect_refused("c = conv x out=3 taps=2\n", "taps needs method=sal");
-  expect_refused("c = conv x out=3 kernel=3 pad=1 bias=1 method=sal\n", "c: expected no bias with method=sal");
-  expect_refused("c = conv x out=3 kernel=3 pad=1 method=sal taps=10\n", "expected taps in 1..9");
-  expect_refused("c conv x\n", "expected 'NAME = OP");
-  expect_refused("c = conv y out=3\n", "got 'y'");
-  expect_refused("y = input 3x8\n", "expected an input shape");
-  expect_refused("network late\n", "before the first node");
-  expect_refused("output nothing\n", "no node 'nothing'");
+  expect_text_refused("c = convv x out=3\n", "line 3: unknown op 'convv', did you mean 'conv'?");
+  expect_text_refused("c = conv x kernal=3\n", "conv has no 'kernal', did you mean 'kernel'?");
+  expect_text_refused("c = relu x out=3\n", "relu has no 'out'");
+  expect_text_refused("c = conv x out=three\n", "expected a whole number for out, got 'three'");
+  expect_text_refused("c = conv x out=-3\n", "expected a whole number for out");
+  expect_text_refused("c = conv x out=3 out=4\n", "'out' is given twice");
+  expect_text_refused("c = conv x out=3 kernel=1x2x3\n", "expected N or NxM");
+  expect_text_refused("c = conv x out=3 bias=yes\n", "expected bias=0 or bias=1");
+  expect_text_refused("c = conv x out=3 method=sla\n", "expected method=conv or method=sal");
+  expect_text_refused("c = conv x out=3 taps=2\n", "taps needs method=sal");
+  expect_text_refused("c = conv x out=3 kernel=3 pad=1 bias=1 method=sal\n", "c: expected no bias with method=sal");
+  expect_text_refused("c = conv x out=3 kernel=3 pad=1 method=sal taps=10\n", "expected taps in 1..9");
+  expect_text_refused("c conv x\n", "expected 'NAME = OP");
+  expect_text_refused("c = conv y out=3\n", "got 'y'");
+  expect_text_refused("y = input 3x8\n", "expected an input shape");
+  expect_text_refused("network late\n", "before the first node");
+  expect_text_refused("output nothing\n", "no node 'nothing'");
 }
 
 TEST(NetworkText, FileErrorsNameTheFile) {

@@ -11,8 +11,8 @@ namespace {
 
 using testing::expect_error;
 
-Graph build(const std::string& arch, std::optional<int64_t> width = {}, std::optional<int64_t> kernel = {},
-            char shortcut = 'B') {
+Graph build_arch(const std::string& arch, std::optional<int64_t> width = {}, std::optional<int64_t> kernel = {},
+                 char shortcut = 'B') {
   NetSpec spec;
   spec.arch = arch;
   spec.width = width;
@@ -29,16 +29,16 @@ int64_t count_convs(const Graph& graph, int64_t kernel) {
 // A CIFAR ResNet of depth 6n+2 has 6n+1 k x k convolutions and, with option B, two projections.
 TEST(Zoo, CifarResNetsHaveTheirDepth) {
   for (int64_t depth : {8, 20, 32, 44, 56, 110}) {
-    const Graph graph = build("resnet" + std::to_string(depth));
+    const Graph graph = build_arch("resnet" + std::to_string(depth));
     EXPECT_EQ(count_convs(graph, 3), depth - 1);
     EXPECT_EQ(count_convs(graph, 1), 2);
-    EXPECT_EQ(count_convs(build("resnet" + std::to_string(depth), 16, 3, 'A'), 1), 0);
+    EXPECT_EQ(count_convs(build_arch("resnet" + std::to_string(depth), 16, 3, 'A'), 1), 0);
     EXPECT_EQ(graph.node("avgpool").shape, (Shape{64}));
   }
 }
 
 TEST(Zoo, NamesFollowTorchvision) {
-  const Graph graph = build("resnet20", 16);
+  const Graph graph = build_arch("resnet20", 16);
   for (const char* name : {"conv1", "bn1", "layer1.0.conv1", "layer1.0.bn2", "layer2.0.downsample.0",
                            "layer2.0.downsample.1", "layer3.2.conv2", "avgpool", "fc"}) {
     EXPECT_NE(graph.find(name), nullptr) << name;
@@ -48,14 +48,14 @@ TEST(Zoo, NamesFollowTorchvision) {
 }
 
 TEST(Zoo, FiveByFiveReplacesEveryThreeByThree) {
-  const Graph graph = build("resnet20", 16, 5);
+  const Graph graph = build_arch("resnet20", 16, 5);
   EXPECT_EQ(count_convs(graph, 5), 19);
   EXPECT_EQ(count_convs(graph, 3), 0);
   EXPECT_EQ(graph.node("layer3.2.conv2").shape, (Shape{64, 8, 8}));
 }
 
 TEST(Zoo, ResNet50ForCifar) {
-  const Graph graph = build("resnet50-cifar", 34);
+  const Graph graph = build_arch("resnet50-cifar", 34);
   EXPECT_EQ(count_convs(graph, 3), 1 + 16);
   EXPECT_EQ(graph.node("layer4.2.conv3").shape, (Shape{34 * 32, 4, 4}));
   EXPECT_EQ(graph.node("layer2.0.conv1").stride, (Extent2{1, 1}));  // the stride sits on the 3x3
@@ -63,7 +63,7 @@ TEST(Zoo, ResNet50ForCifar) {
 }
 
 TEST(Zoo, ResNetWForImageNet) {
-  const Graph graph = build("resnet-w", 32);
+  const Graph graph = build_arch("resnet-w", 32);
   EXPECT_EQ(graph.node("conv1").shape, (Shape{32, 112, 112}));
   EXPECT_EQ(graph.node("layer0.0.relu2").shape, (Shape{32, 112, 112}));
   EXPECT_EQ(graph.node("layer1.2.relu2").shape, (Shape{32, 56, 56}));
@@ -73,16 +73,17 @@ TEST(Zoo, ResNetWForImageNet) {
 }
 
 TEST(Zoo, RefusesImpossibleNetworks) {
-  expect_error(ErrorKind::kUsage, "expected a width in 1..65536 for resnet20, got 0", [] { build("resnet20", 0); });
-  expect_error(ErrorKind::kUsage, "expected kernel 3 or 5, got 4", [] { build("resnet20", 16, 4); });
-  expect_error(ErrorKind::kUsage, "expected shortcut A or B", [] { build("resnet20", 16, 3, 'C'); });
-  expect_error(ErrorKind::kUsage, "expected a depth of 6n+2", [] { build("resnet21"); });
-  expect_error(ErrorKind::kUsage, "'resnet50-cifar'", [] { build("resnet50"); });
-  expect_error(ErrorKind::kUsage, "did you mean 'resnet20'?", [] { build("resent20"); });
+  expect_error(ErrorKind::kUsage, "expected a width in 1..65536 for resnet20, got 0",
+               [] { build_arch("resnet20", 0); });
+  expect_error(ErrorKind::kUsage, "expected kernel 3 or 5, got 4", [] { build_arch("resnet20", 16, 4); });
+  expect_error(ErrorKind::kUsage, "expected shortcut A or B", [] { build_arch("resnet20", 16, 3, 'C'); });
+  expect_error(ErrorKind::kUsage, "expected a depth of 6n+2", [] { build_arch("resnet21"); });
+  expect_error(ErrorKind::kUsage, "'resnet50-cifar'", [] { build_arch("resnet50"); });
+  expect_error(ErrorKind::kUsage, "did you mean 'resnet20'?", [] { build_arch("resent20"); });
 }
 
 TEST(Method, DefaultIsEverySpatialConvButTheFirst) {
-  Graph graph = build("resnet20", 16);
+  Graph graph = build_arch("resnet20", 16);
   const Method sal = sal_method();
   apply_method(graph, sal, "");
   EXPECT_TRUE(graph.node("conv1").method.is_dense());
@@ -93,7 +94,7 @@ TEST(Method, DefaultIsEverySpatialConvButTheFirst) {
 
 TEST(Method, PatternsChooseLayers) {
   const auto chosen = [](const std::string& patterns) {
-    Graph graph = build("resnet20", 16);
+    Graph graph = build_arch("resnet20", 16);
     const Method sal = sal_method();
     apply_method(graph, sal, patterns);
     std::vector<std::string> names;

@@ -1,4 +1,5 @@
 #include "onetap/journal/attention_log.h"
+#include "onetap/journal/class_scores.h"
 #include "onetap/journal/event_file.h"
 #include "onetap/journal/good_lines.h"
 #include "onetap/journal/line_file.h"
@@ -417,6 +418,69 @@ TEST(EventFile, HoldsVersionSessionAndScalars) {
     scalars[value.find(1)->second] = number;
   }
   EXPECT_EQ(scalars, (std::map<std::string, float>{{"loss/train", 0.5f}, {"accuracy/test_hard", 0.75f}}));
+}
+
+std::vector<double> doubles(const std::string& bytes) {
+  std::vector<double> values(bytes.size() / 8);
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST(EventFile, HoldsHistogramsAndSettings) {
+  const TempDir dir;
+  EventFile events(dir.path(), 0);
+  events.write_histograms(3, {{"taps/conv1", {{-0.5, 0.5, 1.5}, {3, 1}}}});
+  events.write_settings({{"lr", 0.5}, {"flip", true}, {"method", std::string("sal")}});
+  const auto all = records(read_text(fs::directory_iterator(dir.path())->path()));
+  ASSERT_EQ(all.size(), 3u);
+  const auto value_of = [](const std::string& record) {
+    return fields(fields(fields(record).find(5)->second).find(1)->second);
+  };
+  const auto value = value_of(all[1]);
+  EXPECT_EQ(value.find(1)->second, "taps/conv1");
+  const auto histogram = fields(value.find(5)->second);  // HistogramProto
+  const double expected[] = {-0.5, 1.5, 4, 1, 1};        // least, most, number, sum, squares of 0, 0, 0 and 1
+  for (uint64_t i = 0; i < 5; ++i) EXPECT_EQ(doubles(histogram.find(i + 1)->second), std::vector<double>{expected[i]});
+  EXPECT_EQ(doubles(histogram.find(6)->second), (std::vector<double>{0.5, 1.5}));
+  EXPECT_EQ(doubles(histogram.find(7)->second), (std::vector<double>{3, 1}));
+
+  const auto settings = value_of(all[2]);
+  EXPECT_EQ(settings.find(1)->second, "_hparams_/session_start_info");
+  const auto plugin = fields(fields(settings.find(9)->second).find(1)->second);
+  EXPECT_EQ(plugin.find(1)->second, "hparams");
+  const auto start = fields(fields(plugin.find(2)->second).find(3)->second);
+  std::map<std::string, std::multimap<uint64_t, std::string>> by_name;
+  for (auto [at, end] = start.equal_range(1); at != end; ++at) {
+    const auto entry = fields(at->second);
+    by_name[entry.find(1)->second] = fields(entry.find(2)->second);
+  }
+  EXPECT_EQ(doubles(by_name.at("lr").find(2)->second), std::vector<double>{0.5});
+  EXPECT_EQ(by_name.at("method").find(3)->second, "sal");
+  EXPECT_EQ(by_name.at("flip").find(4)->second, "1");
+}
+
+TEST(ClassScores, GoThereAndBack) {
+  ClassScores scores;
+  scores.step = 12;
+  scores.form = "hard";
+  scores.classes = {"ant", "b\"ee"};
+  scores.confusion = {5, 2, 0, 3};
+  scores.top5 = 1;
+  EXPECT_EQ(scores.images(0), 7);
+  EXPECT_EQ(scores.right(1), 3);
+  EXPECT_EQ(scores.mistaken_for(0), 1u);
+  EXPECT_EQ(scores.mistaken_for(1), 1u);
+  const ClassScores back = ClassScores::parse(scores.json(), "x");
+  EXPECT_EQ(back.classes, scores.classes);
+  EXPECT_EQ(back.confusion, scores.confusion);
+  EXPECT_EQ(back.json(), scores.json());
+  const auto refused = [](const char* text) {
+    expect_error(ErrorKind::kData, "(x)", [&] { ClassScores::parse(text, "x"); });
+  };
+  refused(R"({"step":1,"form":"hard","top5":1,"classes":["a","b"],"confusion":[1,2,3]})");
+  refused(R"({"step":1,"form":"hard","top5":1,"classes":["a"],"confusion":[-1]})");
+  refused(R"({"step":1,"form":"hard","top5":1,"classes":[],"confusion":[]})");
+  refused(R"({"step":1,"form":"hard","top5":1,"classes":[1],"confusion":[1]})");
 }
 
 TEST(EventFile, EverySittingHasItsOwnFile) {

@@ -190,6 +190,22 @@ TEST(Attention, ReadsATemperatureThatIsATensor) {
   EXPECT_TRUE(p.equal(soft_attention(logits, 0.5)));
 }
 
+TEST(Attention, LogitsFromMagnitudesPutTheirTapsAtTheLargestWeights) {
+  TapLayout layout;
+  layout.outputs = 2;
+  layout.inputs = 1;
+  layout.positions = 4;
+  layout.taps = 2;
+  layout.share_outputs = 2;
+  // Sums of |w|: 4, 1, 2, 0, of a mean of 7/4; as parts of the largest 1, 1/4, 1/2, 0, of a mean of 7/16.
+  const auto weight = torch::tensor({1.0, -1.0, 2.0, 0.0, -3.0, 0.0, 0.0, 0.0}).view({2, 1, 2, 2});
+  const auto logits = magnitude_logits(weight, layout);
+  const auto expected = torch::tensor({1.0, 0.25, 0.4375, 0.0, 0.4375, 0.25, 0.5, 0.0}).view({2, 1, 1, 4});
+  EXPECT_TRUE(torch::allclose(logits, expected));
+  EXPECT_TRUE(hard_positions(logits).equal(torch::tensor({0, 2}).view({1, 1, 2})));
+  EXPECT_TRUE(magnitude_logits(torch::zeros({2, 1, 2, 2}), layout).equal(torch::zeros({2, 1, 1, 4})));
+}
+
 TEST(Attention, ExpandingGivesEverySliceItsSet) {
   TapLayout layout;
   layout.outputs = 10;

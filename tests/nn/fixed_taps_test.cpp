@@ -102,7 +102,7 @@ TEST(FixedTaps, MagnitudeTakesTheLargestSumsOfABlock) {
   flat[1][0][4] = -3.0;
   flat[1][0][0] = 4.0;
   flat[2][0][7] = 0.5;
-  layer.weights_imported();
+  layer.weights_imported({});
   EXPECT_TRUE(layer.positions.equal(torch::tensor({4, 8, 0, 7}).view({2, 1, 2})));  // ties: the lower position
 }
 
@@ -136,7 +136,7 @@ TEST(FixedTaps, RefusesPositionsThatCannotBe) {
   for (const std::vector<int64_t>& bad : {std::vector<int64_t>{9, 9}, {-1, 3}, {4, 4}, {5, 2}}) {
     FixedTapsConv layer(conv_node("random-taps", 1, 2, 1), 1);
     layer.positions.copy_(torch::tensor(bad).view({1, 1, 2}));
-    expect_error(ErrorKind::kData, "expected positions in 0..8, ascending", [&] { layer.weights_imported(); });
+    expect_error(ErrorKind::kData, "expected positions in 0..8, ascending", [&] { layer.weights_imported({}); });
   }
 }
 

@@ -3,7 +3,9 @@
 usage: peer_test.py DUMP_LAYER [REFERENCE.py]
 
 The formulas below are the method's own: N = A / sd(A), P = softmax(N / T), y = conv(x, W * P), and with several taps
-the elementwise maximum of the softmaxes. Straight-through has the hard max in the place of P, and P's gradient. REFERENCE.py is another implementation with a class Conv to hold against.
+the elementwise maximum of the softmaxes. Straight-through has the hard max in the place of P, and P's gradient. The layer of
+onetap.torch (python/onetap) is held against the same numbers, more closely: it does the same in the same order.
+REFERENCE.py is another implementation with a class Conv to hold against.
 """
 import importlib.util
 import json
@@ -22,6 +24,10 @@ except ImportError as missing:
     sys.exit(77)
 
 TOLERANCE = 1e-5
+PACKAGE_TOLERANCE = 1e-6
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "python"))
+import onetap.torch as sal  # noqa: E402
 
 
 def read(path):
@@ -69,6 +75,25 @@ def reference_layer(module, case):
     return layer(x), x, layer.weight, layer.A
 
 
+def package_layer(case):
+    """The layer of onetap.torch with the same parameters."""
+    stride, share, taps, temperature, share_inputs, through = case["settings"].tolist()
+    out, inputs = case["weight"].shape[:2]
+    layer = sal.ShiftAttentionConv2d(
+        inputs, out, 3, int(stride), 1, bias=False, taps=int(taps), share=(int(share), int(share_inputs)),
+        relax="straight-through" if through else "softmax")
+    layer.weight.data.copy_(case["weight"])
+    layer.attention.data.copy_(case["attention"])
+    sal.set_temperature(layer, temperature)
+    return layer
+
+
+def package_result(case):
+    layer = package_layer(case)
+    x = case["x"].clone().requires_grad_(True)
+    return layer(x), x, layer.weight, layer.attention
+
+
 def worst(case, result):
     y, x, weight, attention = result
     (y * case["probe"]).sum().backward()
@@ -90,13 +115,18 @@ def main():
         cases = read(path)
     failures = 0
     for name, case in cases.items():
-        results = {"formulas": formulas(case, False)}
+        results = {"formulas": formulas(case, False), "package": package_result(case)}
         if reference and (other := reference_layer(reference, case)):
             results["reference"] = other
         for who, result in results.items():
             errors = worst(case, result)
-            failures += any(not error <= TOLERANCE for error in errors.values())
+            most = PACKAGE_TOLERANCE if who == "package" else TOLERANCE
+            failures += any(not error <= most for error in errors.values())
             print(f"{name:12s} {who:10s} " + "  ".join(f"{key} {error:.1e}" for key, error in errors.items()))
+        with sal.hard(package_layer(case)) as layer:
+            error = ((case["hard"] - layer(case["x"])).abs().max() / case["hard"].abs().max()).item()
+        failures += not error <= PACKAGE_TOLERANCE
+        print(f"{name:12s} {'package':10s} hard {error:.1e}")
         hard = formulas(case, True)[0]
         error = ((case["hard"] - hard).abs().max() / hard.abs().max()).item()
         failures += not error <= TOLERANCE

@@ -41,6 +41,29 @@ TEST(Schedule, StepDropsByTenEveryHundredEpochs) {
   EXPECT_NEAR(Schedule(recipe, kSteps).learning_rate(399 * kSteps), 0.0001, 1e-15);
 }
 
+TEST(Schedule, AnExtensionKeepsTheLastRateAndTemperature) {
+  Recipe recipe;
+  recipe.epochs = 30;
+  recipe.schedule = LrSchedule::kCosine;
+  const Schedule planned(recipe, kSteps);
+  recipe.extend = 5;
+  const Schedule longer(recipe, kSteps);
+  const int64_t end = 30 * kSteps;
+  EXPECT_EQ(longer.total_steps(), 35 * kSteps);
+  for (const int64_t step : {int64_t{0}, end / 3, end - 1}) {
+    EXPECT_EQ(longer.learning_rate(step), planned.learning_rate(step));
+    EXPECT_EQ(longer.temperature(step), planned.temperature(step));
+  }
+  for (const int64_t step : {end, end + 3 * kSteps}) {
+    EXPECT_EQ(longer.learning_rate(step), planned.learning_rate(end - 1));
+    EXPECT_NEAR(longer.temperature(step), 0.02, 1e-12);
+  }
+  recipe.extend_lr = 0.01;
+  EXPECT_EQ(Schedule(recipe, kSteps).learning_rate(end), 0.01);
+  recipe.t_end = 0.5;
+  EXPECT_EQ(Schedule(recipe, kSteps).settled_step(), end / 2);
+}
+
 TEST(Schedule, MilestonesAreEpochsThatNeedNotBeWhole) {
   Recipe recipe;
   recipe.epochs = 164;

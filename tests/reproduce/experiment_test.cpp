@@ -125,8 +125,6 @@ TEST(Experiments, AgreeWithTheRecipes) {
                {"cifar10-resnet56-baseline", "table2", "ResNet-56 A", "cifar10"},
                {"cifar100-resnet50-baseline", "table3", "ResNet-50, 16.9 M", "cifar100"},
                {"cifar10-uneven-shifts", "uneven-shifts", "in SANet's proportions", "cifar10"},
-               {"cifar10-magnitude", "rivals", "magnitude", "cifar10"},
-               {"cifar10-random-taps", "rivals", "random-taps", "cifar10"},
                {"cifar10-bc", "fig-memory", "Resnet20+BC w=100", "cifar10"},
                {"cifar10-bwn", "fig-memory", "Resnet20+BWN w=80", "cifar10"},
                {"cifar10-mobilenetv2", "fig-memory", "MobileNetV2", "cifar10"},

@@ -208,6 +208,24 @@ TEST(Plan, AnotherTrainingInTheSamePlaceIsRefused) {
   expect_error(ErrorKind::kUsage, "was started with lr_every = 10, expected 100", [&] { check_run(jobs[0]); });
 }
 
+TEST(Plan, AnOutThatWasMovedIsTheSame) {
+  const TempDir out;
+  const Job* job = nullptr;
+  const auto jobs = plan({"uneven-shifts"}, options_in(out));
+  for (const Job& each : jobs) {
+    if (each.kind == Job::Kind::kTrain && each.run.directory.string().find("uneven") != std::string::npos) job = &each;
+  }
+  ASSERT_NE(job, nullptr);
+  const std::string kept = "width = 97\nmethod = \"shift\"\nlr_every = 100\nrestart_momentum = true\nshift_table = ";
+  const std::string source = "/runs/cifar10-resnet20-w83-sal-e300-s0\"\n";
+  write_run(job->run.directory, kept + "\"from:/elsewhere" + source, 300);
+  check_run(*job);
+  write_run(job->run.directory, kept + "\"from:/elsewhere/runs/another\"\n", 300);
+  expect_error(ErrorKind::kUsage, "was started with shift_table = from:/elsewhere", [&] { check_run(*job); });
+  write_run(job->run.directory, kept + "\"from:/elsewhere" + source, 300, /*finished=*/false);
+  expect_error(ErrorKind::kUsage, "was started with shift_table = from:/elsewhere", [&] { check_run(*job); });
+}
+
 TEST(Pace, ComesFromRunsThatAreThere) {
   const TempDir out;
   const auto jobs = plan({"fig-heatmaps"}, options_in(out));

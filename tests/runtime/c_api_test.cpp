@@ -4,6 +4,7 @@
 #include "onetap/onetap.h"
 #include "onetap/runtime/session.h"
 #include "onetap/tap/tap_file.h"
+#include "tests/quant/random_int8_net.h"
 #include "tests/runtime/allocations.h"
 #include "tests/support/support.h"
 #include "tests/tap/random_net.h"
@@ -77,6 +78,9 @@ TEST(CApi, ComputesWhatASessionComputes) {
     ASSERT_EQ(onetap_output_count(session.get(), &outputs), ONETAP_OK);
     EXPECT_EQ(shape[0] * shape[1] * shape[2], model.input_floats());
     EXPECT_EQ(outputs, model.output_floats());
+    ASSERT_EQ(onetap_output_shape(session.get(), shape), ONETAP_OK);
+    EXPECT_EQ(shape[0] * shape[1] * shape[2], outputs);
+    EXPECT_EQ(shape[0], model.output_shape()[0]);
 
     const int64_t count = 3;
     Random random(seed, Purpose::kTest);
@@ -91,6 +95,26 @@ TEST(CApi, ComputesWhatASessionComputes) {
   }
 }
 
+TEST(CApi, TakesPixelsAndSaysWhatItComputesIn) {
+  const testing::TempDir folder;
+  const TapNet floats = testing::random_net(3), bytes = testing::random_int8_net(3);
+  for (const TapNet* net : {&floats, &bytes}) {
+    const std::string path = (folder / "net.tap").string();
+    write_tap(path, *net);
+    const Handle session = open_tap(path);
+    EXPECT_STREQ(onetap_number_type(session.get()), net->is_int8() ? "int8" : "f32");
+    Session expected(Model::open(path));
+    std::vector<uint8_t> pixels;
+    for (int64_t i = 0; i < 2 * expected.model().input_floats(); ++i) pixels.push_back(static_cast<uint8_t>(i * 37));
+    std::vector<float> got(static_cast<size_t>(2 * expected.model().output_floats())), wanted(got);
+    expected.run_pixels(pixels.data(), 2, wanted.data());
+    ASSERT_EQ(onetap_run_u8(session.get(), pixels.data(), 2, got.data()), ONETAP_OK) << onetap_last_error();
+    EXPECT_EQ(got, wanted);
+    expect_refused(onetap_run_u8(session.get(), nullptr, 1, got.data()), ONETAP_USAGE, "onetap_run_u8");
+  }
+  EXPECT_EQ(onetap_number_type(nullptr), nullptr);
+}
+
 TEST(CApi, SaysWhatTheFileSays) {
   const Handle session = open_tap(kSmallTap);
   int64_t shape[3] = {}, outputs = 0;
@@ -98,6 +122,8 @@ TEST(CApi, SaysWhatTheFileSays) {
   EXPECT_EQ(std::vector<int64_t>(shape, shape + 3), (std::vector<int64_t>{3, 32, 32}));
   EXPECT_EQ(onetap_output_count(session.get(), &outputs), ONETAP_OK);
   EXPECT_EQ(outputs, 10);
+  EXPECT_EQ(onetap_output_shape(session.get(), shape), ONETAP_OK);
+  EXPECT_EQ(std::vector<int64_t>(shape, shape + 3), (std::vector<int64_t>{10, 1, 1}));
   EXPECT_STREQ(onetap_class_name(session.get(), 0), "disc");
   EXPECT_STREQ(onetap_class_name(session.get(), 9), "ell");
   float mean[3] = {}, sd[3] = {};
@@ -136,6 +162,8 @@ TEST(CApi, NullIsRefused) {
   expect_refused(onetap_input_shape(session.get(), nullptr), ONETAP_USAGE, "onetap_input_shape");
   expect_refused(onetap_output_count(nullptr, &count), ONETAP_USAGE, "onetap_output_count");
   expect_refused(onetap_output_count(session.get(), nullptr), ONETAP_USAGE, "onetap_output_count");
+  expect_refused(onetap_output_shape(nullptr, shape), ONETAP_USAGE, "onetap_output_shape");
+  expect_refused(onetap_output_shape(session.get(), nullptr), ONETAP_USAGE, "onetap_output_shape");
   expect_refused(onetap_pixel_scale(nullptr, floats, floats), ONETAP_USAGE, "onetap_pixel_scale");
   expect_refused(onetap_pixel_scale(session.get(), nullptr, floats), ONETAP_USAGE, "means");
   expect_refused(onetap_pixel_scale(session.get(), floats, nullptr), ONETAP_USAGE, "deviations");

@@ -9,8 +9,8 @@ foreach(line ${lines})
   list(APPEND names ${name})
 endforeach()
 list(SORT names)
-set(expected onetap_class_name onetap_close onetap_input_shape onetap_last_error onetap_open onetap_output_count
-  onetap_pixel_scale onetap_run onetap_version)
+set(expected onetap_class_name onetap_close onetap_input_shape onetap_last_error onetap_number_type onetap_open
+  onetap_output_count onetap_output_shape onetap_pixel_scale onetap_run onetap_run_u8 onetap_version)
 if(NOT names STREQUAL expected)
   message(FATAL_ERROR "expected the symbols ${expected}, got ${names} (${LIBRARY})")
 endif()

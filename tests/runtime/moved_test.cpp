@@ -17,7 +17,7 @@ namespace {
 using testing::random_floats;
 
 // The network with random tensors; `change` may set some.
-TapNet network(const std::string& nodes, uint64_t seed = 1) {
+TapNet moved_network(const std::string& nodes, uint64_t seed = 1) {
   return random_tap_net(frozen_form(parse_network("onetap-net 1\n" + nodes)).graph, seed);
 }
 
@@ -54,7 +54,7 @@ TEST(Moved, ShiftsEqualTheReference) {
       // Between ReLUs, so that it stays a shift, and from values with gaps between planes.
       const std::string text =
           "x = input 20x6x" + std::to_string(width) + "\na = relu x\ny = shift a " + attributes + "\nz = relu y\n";
-      on_every_target(network(text), text);
+      on_every_target(moved_network(text), text);
       if (HasFatalFailure()) return;
     }
   }
@@ -67,7 +67,7 @@ TEST(Moved, ActiveShiftsEqualTheReference) {
       const std::string text = "x = input 9x7x" + std::to_string(width) +
                                "\ny = activeshift x stride=" + std::to_string(stride) +
                                "\nz = conv y out=4\nw = add z z\n";
-      TapNet net = network(text, static_cast<uint64_t>(width));
+      TapNet net = moved_network(text, static_cast<uint64_t>(width));
       on_every_target(net, text);
       // Whole pixels, the edges of the image, and places that no image has.
       const std::vector<float> by = {0,      1,      -1,      0,    2.5f,  -3,    6,      -6,    6.5f,
@@ -81,7 +81,7 @@ TEST(Moved, ActiveShiftsEqualTheReference) {
 
 // A NaN goes where it goes in the reference: a neighbour of weight 0 does not bring it.
 TEST(Moved, NaNGoesWhereItGoesInTheReference) {
-  TapNet net = network("x = input 2x5x18\ny = activeshift x\n");
+  TapNet net = moved_network("x = input 2x5x18\ny = activeshift x\n");
   const std::vector<float> by = {1, -2, 0.5f, 0};
   std::copy(by.begin(), by.end(), net.layers["y"].weight.data<float>());
   std::vector<float> image(2 * 5 * 18, 1.0f);
@@ -126,20 +126,22 @@ TEST(Moved, AFoldedShiftIsTheShiftAndTheConvolution) {
 }
 
 TEST(Moved, BinaryLayersEqualTheReference) {
-  on_every_target(network("x = input 5x9x10\na = conv x out=8 kernel=3 pad=1 bias=1 method=binary\nb = relu a\n"
-                          "c = conv b out=7 stride=2 method=binary\ng = gap c\nf = linear g out=4 method=binary\n"),
-                  "binary");
+  on_every_target(
+      moved_network("x = input 5x9x10\na = conv x out=8 kernel=3 pad=1 bias=1 method=binary\nb = relu a\n"
+                    "c = conv b out=7 stride=2 method=binary\ng = gap c\nf = linear g out=4 method=binary\n"),
+      "binary");
 }
 
 // As MobileNetV2 has them: expansion, depthwise with strides, projection, sum.
 TEST(Moved, DepthwiseBlocksEqualTheReference) {
   for (const int64_t side : {5, 8, 14, 32}) {
     on_every_target(
-        network("x = input 3x" + std::to_string(side) + "x" + std::to_string(side) +
-                "\na = conv x out=24 bias=1\nar = relu a\nd = conv ar out=24 kernel=3 pad=1 groups=24 bias=1\n"
-                "s = add d ar\nr = relu s\ne = conv r out=48 kernel=3 stride=2 pad=1 groups=24\n"
-                "f = tapconv e out=48 kernel=5 pad=2 groups=48 taps=3\nh = conv f out=12 kernel=3 groups=12 pad=1\n"
-                "i = conv h out=24 kernel=3 groups=6 pad=1 bias=1\ng = gap i\n"),
+        moved_network(
+            "x = input 3x" + std::to_string(side) + "x" + std::to_string(side) +
+            "\na = conv x out=24 bias=1\nar = relu a\nd = conv ar out=24 kernel=3 pad=1 groups=24 bias=1\n"
+            "s = add d ar\nr = relu s\ne = conv r out=48 kernel=3 stride=2 pad=1 groups=24\n"
+            "f = tapconv e out=48 kernel=5 pad=2 groups=48 taps=3\nh = conv f out=12 kernel=3 groups=12 pad=1\n"
+            "i = conv h out=24 kernel=3 groups=6 pad=1 bias=1\ng = gap i\n"),
         "side " + std::to_string(side));
     if (HasFatalFailure()) return;
   }
@@ -160,7 +162,7 @@ TEST(Moved, NetworksOfTheRivalsEqualTheReference) {
 
 TEST(Moved, ThreadsChangeNothing) {
   const auto model = std::make_shared<const Model>(
-      network("x = input 30x17x17\na = conv x out=30 kernel=3 pad=1 groups=30\nb = activeshift a stride=2\n"));
+      moved_network("x = input 30x17x17\na = conv x out=30 kernel=3 pad=1 groups=30\nb = activeshift a stride=2\n"));
   Random random(3, Purpose::kTest, 6);
   const auto x = random_floats(30 * 17 * 17, random);
   std::vector<float> one(30 * 9 * 9);
@@ -173,18 +175,19 @@ TEST(Moved, ThreadsChangeNothing) {
 }
 
 TEST(Moved, CostsAreCounted) {
-  const Model model(
-      network("x = input 16x8x8\ns = shift x kernel=3\na = relu s\nd = conv a out=32 kernel=3 pad=1 groups=16\n"));
+  const Model model(moved_network(
+      "x = input 16x8x8\ns = shift x kernel=3\na = relu s\nd = conv a out=32 kernel=3 pad=1 groups=16\n"));
   EXPECT_EQ(model.macs(), 32 * 9 * 64);  // a shift multiplies nothing
   EXPECT_EQ(model.dense_macs(), model.macs());
   EXPECT_GE(model.weight_bytes(), 32 * 9 * 4);
   // A shift of 4096x4096 pixels: two values of 64 MiB, more than a limit of 100.
   ModelOptions options;
   options.memory_limit = 100 << 20;
-  testing::expect_error(ErrorKind::kUsage, "runs in 100.00 MiB",
-                        [&] { Model(network("x = input 1x4096x4096\ny = shift x kernel=3\nz = relu y\n"), options); });
+  testing::expect_error(ErrorKind::kUsage, "runs in 100.00 MiB", [&] {
+    Model(moved_network("x = input 1x4096x4096\ny = shift x kernel=3\nz = relu y\n"), options);
+  });
   // One far shift makes every padded plane larger than the image: scratch counts.
-  TapNet far = network("x = input 1x1024x1024\ny = activeshift x\n");
+  TapNet far = moved_network("x = input 1x1024x1024\ny = activeshift x\n");
   far.layers["y"].weight = Tensor::of<float>({1000, -1000}, {1, 2});
   options.memory_limit = 20 << 20;
   testing::expect_error(ErrorKind::kUsage, "scratch of layer 'y'", [&] { Model(far, options); });

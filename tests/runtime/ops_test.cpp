@@ -33,6 +33,13 @@ const std::map<Op, std::string> kExamples = {
     {Op::kAffine, "y = affine x"},
     {Op::kShift, "y = shift x kernel=3 counts=1,0,0,0,0,0,1,0,1"},
     {Op::kActiveShift, "y = activeshift x stride=2"},
+    {Op::kRelu6, "y = relu6 x"},
+    {Op::kSigmoid, "y = sigmoid x"},
+    {Op::kHardSigmoid, "y = hardsigmoid x"},
+    {Op::kHardSwish, "y = hardswish x"},
+    {Op::kSilu, "y = silu x"},
+    {Op::kMul, "p = gap x\ny = mul x p"},
+    {Op::kPad, "y = pad x sides=1,0,2,3"},
 };
 
 TEST(Ops, BothExecutorsHaveEveryOpOfFrozenNetworks) {
@@ -63,9 +70,10 @@ TEST(Ops, WhatHasNoImplementationIsRefused) {
     testing::expect_error(ErrorKind::kFailure, part, [&] { find_step(node, DType::kF32); });
     EXPECT_FALSE(is_in_reference(op));
   }
-  // Nor is there anything yet for other types of values.
+  // Nor is there anything for other types of values.
   node.op = Op::kRelu;
-  testing::expect_error(ErrorKind::kFailure, "got relu of I8", [&] { find_step(node, DType::kI8); });
+  testing::expect_error(ErrorKind::kFailure, "got relu of I16", [&] { find_step(node, DType::kI16); });
+  EXPECT_EQ(find_step(node, DType::kI8).dtype, DType::kI8);
   EXPECT_EQ(find_step(node, DType::kF32).op, Op::kRelu);
 
   // The image is no memory: a reference that ran up to the batch norm would crash.

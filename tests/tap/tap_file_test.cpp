@@ -32,6 +32,7 @@ void expect_equal(const TapNet& a, const TapNet& b) {
   EXPECT_EQ(a.pixels.mean, b.pixels.mean);
   EXPECT_EQ(a.pixels.sd, b.pixels.sd);
   EXPECT_EQ(a.classes, b.classes);
+  EXPECT_EQ(a.value_ranges, b.value_ranges);
   EXPECT_EQ(a.facts, b.facts);
 }
 
@@ -41,6 +42,7 @@ TEST(TapFile, RandomNetworksRoundTrip) {
     net.pixels.mean = {0.4914f, 0.4822f, 0.4465f};
     if (seed % 2 == 0) net.classes.assign(10, "a \"class\" \xc3\xa9");
     net.facts = {{"onetap", "0.1.0"}};
+    if (seed % 3 == 0) net.value_ranges = {{net.graph.input().name, 0.1f}, {net.graph.output(), 3e-30f}};
     expect_equal(round_trip(net), net);
   }
 }
@@ -114,6 +116,9 @@ TEST(TapFile, VersionsFollowTheLayout) {
   EXPECT_EQ(version("taps=2 share=6"), "1");
   EXPECT_EQ(version("taps=1 share=4x4"), "3");
   EXPECT_EQ(version("taps=1 share=1 dropped=6"), "3");
+  EXPECT_EQ(version("taps=1 share=4x4\nb = relu c"), "3");
+  EXPECT_EQ(version("taps=1 share=4x4\nb = relu6 c"), "4");
+  EXPECT_EQ(version("taps=1 share=4\nb = pad c sides=0,1,2,3"), "4");
 }
 
 TEST(TapFile, WritesWholeFiles) {
@@ -151,6 +156,8 @@ TEST(TapFile, RefusesNetsThatAreNotWhole) {
   refused("tensors for 'f'", [](TapNet& net) { net.layers.erase("f"); });
   refused("of 2 layers, got 3", [](TapNet& net) { net.layers["more"] = {}; });
   refused("names for 2 classes, got 3", [](TapNet& net) { net.classes = {"a", "b", "c"}; });
+  refused("ranges of nodes, got one of 'nobody'", [](TapNet& net) { net.value_ranges["nobody"] = 1; });
+  refused("finite ranges of at least 0, got -1", [](TapNet& net) { net.value_ranges[net.graph.output()] = -1; });
   refused("got bn 'n'", [](TapNet& net) {
     net.graph = parse_network("onetap-net 1\nx = input 2x4x4\nn = bn x\n");
     net.layers.clear();
@@ -187,8 +194,8 @@ TEST(TapFile, RefusesFilesThatLie) {
   };
   EXPECT_NO_THROW(parse_tap(Tampered().bytes(), "good.tap"));
   refused("another kind of safetensors", [](Tampered& f) { f.metadata.erase("format"); });
-  refused("expected version 1 to 3, got '4'", [](Tampered& f) { f.metadata["version"] = "4"; });
-  refused("expected version 1 to 3, got '0'", [](Tampered& f) { f.metadata["version"] = "0"; });
+  refused("expected version 1 to 4, got '5'", [](Tampered& f) { f.metadata["version"] = "5"; });
+  refused("expected version 1 to 4, got '0'", [](Tampered& f) { f.metadata["version"] = "0"; });
   refused("'graph' in the metadata", [](Tampered& f) { f.metadata.erase("graph"); });
   refused("node 0", [](Tampered& f) { f.metadata["graph"] = "{}"; });
   refused("three numbers in 'mean'", [](Tampered& f) { f.metadata["mean"] = "[1]"; });
@@ -200,6 +207,8 @@ TEST(TapFile, RefusesFilesThatLie) {
           [&](Tampered& f) { f.tensor("c.weight").data = bad.data(); });
   refused("finite numbers in bias, got nan (f)", [&](Tampered& f) { f.tensor("f.bias").data = bad.data(); });
   refused("class names", [](Tampered& f) { f.metadata["classes"] = "[1]"; });
+  refused("ranges by name", [](Tampered& f) { f.metadata["ranges"] = "[1]"; });
+  refused("ranges that are numbers", [](Tampered& f) { f.metadata["ranges"] = "{\"x\":\"1\"}"; });
   refused("expected a tensor 'c.bias'", [](Tampered& f) { f.tensor("c.bias").name = "d.bias"; });
   refused("for 'f.weight'", [](Tampered& f) { f.tensor("f.weight").shape = {3, 2}; });
   // Of 16 bits are all weights or none, and no bias.

@@ -113,13 +113,15 @@ class Folder(CommandTest):
         os.makedirs(self.path("f/train/cow"))
         os.makedirs(self.path("f/val/cow"))
         self.refused(4, "got none", "data", "check", spec)
-        self.refused(4, "got no folder train", "data", "check", "folder:" + self.dir)
+        self.refused(4, "expected at least 2 class folders, got 1", "data", "check", "folder:" + self.dir)
+        os.makedirs(self.path("g/val"))
+        self.refused(4, "got no folder train", "data", "check", "folder:" + self.path("g"))
 
     @needs_training
-    def test_training_on_a_damaged_image_stops_with_its_name(self):
+    def test_training_on_a_damaged_image_stops_with_its_name_where_that_is_asked_for(self):
         spec = self.make()
         self.write("f/train/ant/2.png", b"not an image")
-        result = onetap("train", "--arch", "resnet8", "--width", "4", "--image-size", "32", "--data", spec, "--epochs", 1,
+        result = onetap("train", "--strict", "--arch", "resnet8", "--width", "4", "--image-size", "32", "--data", spec, "--epochs", 1,
                         "--out", self.path("run"))
         self.assertEqual(result.returncode, 4, result.stderr)
         self.assertIn("2.png", result.stderr)

@@ -113,7 +113,7 @@ class Fetch(CommandTest):
         self.server.mode = "breaks"
         result = self.fetch("--attempts", 1)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("goes on from there", result.stderr)
+        self.assertIn("the same command resumes", result.stderr)
         self.assertEqual(self.listing(), ["cifar-10-batches-bin.tar.gz.part"])
         self.server.mode = "good"
         self.assert_fetched(self.fetch())

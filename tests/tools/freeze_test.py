@@ -38,6 +38,15 @@ class Freeze(CommandTest):
         again = json.loads(self.succeeds("freeze", run, "-o", model, "--json").stdout)
         self.assertEqual(again["stages"][1]["loss"], stages["hard"]["loss"])  # the run is as it was
 
+    def test_warns_where_the_kept_taps_do_worse(self):
+        run, model = self.train("--t1", 6), self.path("model.tap")
+        result = json.loads(self.succeeds("freeze", run, "-o", model, "--json").stdout)
+        soft, hard = (stage["accuracy"] for stage in result["stages"][:2])
+        warned = [text for text in result["warnings"] if "the kept taps alone reach" in text]
+        self.assertEqual(len(warned), 1 if soft - hard >= 0.01 else 0, (soft, hard, result["warnings"]))
+        early = json.loads(self.succeeds("freeze", run, "-o", model, "--checkpoint", 12, "--json").stdout)
+        self.assertIn("this checkpoint is from step 12, epoch 2 of 3, at temperature", early["warnings"][0])
+
     def test_the_whole_way(self):
         run, model = self.train("--share", 2), self.path("model.tap")
         table = self.succeeds("freeze", run, "-o", model).stdout

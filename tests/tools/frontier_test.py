@@ -427,7 +427,7 @@ class Freezing(Frontier):
         self.make_run("runs/a", 0.9, frozen=False)
         self.make_run("runs/b", 0.8)
         self.assertEqual(list(self.points(self.path("runs"), "--no-eval")), ["b"])
-        self.assertIn("built without LibTorch", self.result.stderr)
+        self.assertIn("has no training module", self.result.stderr)
         self.assertIn(f"'onetap freeze {self.path('runs', 'a')}'", self.result.stderr)
         self.assertFalse(os.path.exists(os.path.join(self.out, "models")))
 

@@ -1,5 +1,5 @@
 """onetap-run: the verb 'run' as a small program of its own. ONETAP is that program; WHOLE, where set, the whole command.
-With ONETAP_STATIC=ON it must also be one static file below 2 MB."""
+With ONETAP_STATIC=ON it must also be one static file below 2.5 MB."""
 import os
 import re
 import resource
@@ -12,9 +12,11 @@ from support import ONETAP, CommandTest, main
 
 CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz", "corpus")
 MODEL = os.path.join(CORPUS, "tap", "all-ops")
-IMAGES = sorted(os.path.join(CORPUS, "image", name) for name in os.listdir(os.path.join(CORPUS, "image")))
-WHOLE = os.environ.get("WHOLE")
 IS_STATIC = os.environ.get("ONETAP_STATIC") == "ON"
+# A static build reads no WebP.
+IMAGES = sorted(os.path.join(CORPUS, "image", name) for name in os.listdir(os.path.join(CORPUS, "image"))
+                if not (IS_STATIC and name.endswith(".webp")))
+WHOLE = os.environ.get("WHOLE")
 PT_INTERP = 3
 
 
@@ -106,7 +108,7 @@ class OnetapRun(CommandTest):
         subprocess.run([os.environ.get("STRIP", "strip"), "-o", stripped, ONETAP], check=True)
         size = os.path.getsize(stripped)
         print("onetap-run:", size, "bytes stripped")
-        self.assertLess(size, 2_000_000)
+        self.assertLess(size, 2_500_000)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import unittest
 if python := os.environ.pop("ONETAP_PYTHON", None):
     os.execvp(python, [python, *sys.argv])
 
-from support import CommandTest, onetap
+from support import CommandTest, needs_no_training, onetap
 
 try:
     import numpy as np
@@ -46,14 +46,14 @@ class OnnxTest(CommandTest):
         super().setUp()
         self.seed = int.from_bytes(os.urandom(4), "little")
 
-    def dump(self, count):
+    def dump(self, count, *more):
         """Names of networks, each with NAME.tap and NAME.safetensors in self.dir."""
-        subprocess.run([DUMP_NETS, self.dir, str(self.seed), str(count)], check=True)
+        subprocess.run([DUMP_NETS, self.dir, str(self.seed), str(count), *more], check=True)
         return sorted(os.path.basename(path)[:-len(".tap")] for path in glob.glob(self.path("*.tap")))
 
-    def export(self, name):
+    def export(self, name, *flags):
         path = self.path(name + ".onnx")
-        result = self.succeeds("export", self.path(name + ".tap"), "--to", "onnx", "-o", path)
+        result = self.succeeds("export", self.path(name + ".tap"), "--to", "onnx", "-o", path, *flags)
         self.assertEqual(result.stdout, path + "\n")
         self.assertEqual(result.stderr, "")
         return path
@@ -77,6 +77,47 @@ class Runtime(OnnxTest):
                 worst = max(worst, error / largest if error else 0)
         print(f"seed {self.seed}: largest difference {worst:.1e} of the largest output")
 
+    def compare(self, name, *flags, images=1):
+        session = onnxruntime.InferenceSession(self.export(name, *flags), providers=["CPUExecutionProvider"])
+        tensors = read_tensors(self.path(name + ".safetensors"))
+        (got,) = session.run(None, {session.get_inputs()[0].name: tensors["x"][:images]})
+        expected = tensors["y"][:images]
+        self.assertEqual(got.shape, expected.shape)
+        self.assertLessEqual(np.abs(got - expected).max(), TOLERANCE * np.abs(expected).max(), f"{name} {flags} {self.seed}")
+        return session
+
+    @needs_no_training
+    def test_every_network_of_the_zoo_in_every_opset(self):
+        networks = [name for name in self.dump(0, "zoo") if name.startswith("zoo-")]
+        self.assertGreaterEqual(len(networks), 9)
+        opsets = list(range(13, 21))
+        for i, name in enumerate(networks + ["imported"] * len(opsets)):
+            opset = opsets[i % len(opsets)]
+            self.compare(name, "--opset", opset)
+            if onnx:
+                model = onnx.load(self.path(name + ".onnx"))
+                onnx.checker.check_model(model, full_check=True)
+                self.assertEqual(model.opset_import[0].version, opset)
+                self.assertEqual(len(onnx.shape_inference.infer_shapes(model, strict_mode=True).graph.value_info),
+                                 len(model.graph.node) - 1)
+
+    def test_fixed_batches(self):
+        self.dump(0)
+        session = self.compare("rare", "--batch", 3, images=3)
+        self.assertEqual((session.get_inputs()[0].shape[0], session.get_outputs()[0].shape[0]), (3, 3))
+
+    def test_shift_form_computes_the_same(self):
+        self.dump(0)
+        for name in ("share-all", "share-allx4"):
+            self.compare(name, "--form", "shift")
+            if onnx:
+                model = onnx.load(self.path(name + ".onnx"))
+                onnx.checker.check_model(model, full_check=True)
+                kernels = {tuple(t.dims[1:]) for t in model.graph.initializer if t.name.endswith(".shift")}
+                self.assertEqual(kernels, {(1, 3, 3)})
+        self.refused(2, "share=all", "export", self.path("imported.tap"), "--to", "onnx", "-o", self.path("o"), "--form",
+                     "shift")
+
     def test_metadata(self):
         self.dump(0)
         session = onnxruntime.InferenceSession(self.export("rare"), providers=["CPUExecutionProvider"])
@@ -99,7 +140,8 @@ class Checker(OnnxTest):
             self.assertEqual((model.ir_version, model.opset_import[0].version), (8, 13))
             used |= {node.op_type for node in model.graph.node}
         self.assertEqual(used, {"Conv", "Gemm", "Mul", "Add", "Sum", "Relu", "Concat", "AveragePool", "MaxPool",
-                                "GlobalAveragePool", "Flatten", "Slice", "Pad"})
+                                "GlobalAveragePool", "Flatten", "Slice", "Pad", "Clip", "Sigmoid", "HardSigmoid",
+                                "Unsqueeze"})
 
 
 class Verb(OnnxTest):
@@ -123,6 +165,9 @@ class Verb(OnnxTest):
         self.refused(4, "cut.tap", "export", cut, "--to", "onnx", "-o", out)
         self.refused(4, "expected a .tap file", "export", self.path("missing"), "--to", "onnx", "-o", out)
         self.refused(1, "out.onnx", "export", self.path("rare.tap"), "--to", "onnx", "-o", self.path("no", "out.onnx"))
+        self.refused(2, "13..20", "export", self.path("rare.tap"), "--to", "onnx", "-o", out, "--opset", 12)
+        self.refused(2, "--batch", "export", self.path("rare.tap"), "--to", "onnx", "-o", out, "--batch", 0)
+        self.refused(2, "--form", "export", self.path("rare.tap"), "--to", "onnx", "-o", out, "--form", "thin")
         self.refused(2, "--to", "export", self.path("rare.tap"), "--to", "onxx", "-o", out)
         self.assertEqual(sorted(os.listdir(self.dir)), before)
 

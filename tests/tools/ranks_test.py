@@ -152,7 +152,7 @@ class Ranks(CommandTest):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, errors)
-        self.assertIn("--resume' goes on", errors)
+        self.assertIn("--resume' resumes the run", errors)
         self.assertNotIn("[ranks]", errors)
         lines = metrics(run)
         epochs = [line["epoch"] for line in lines if line["split"] == "train"]

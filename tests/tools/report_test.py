@@ -1,4 +1,6 @@
 """onetap report: the verb, and its page in a headless Chromium."""
+import csv
+import io
 import json
 import os
 import re
@@ -34,12 +36,27 @@ class Verb(CommandTest):
         run = make_run(self.path("run"), epochs=1)
         self.refused(2, "RUN is required", "report")
         self.refused(4, "expected a run directory", "report", self.path("missing"))
-        result = onetap("report", self.dir, self.path("missing"), "-o", self.path("x.html"))
+        os.makedirs(self.path("empty"))
+        result = onetap("report", self.path("empty"), self.path("missing"), "-o", self.path("x.html"))
         self.assertEqual((result.returncode, result.stdout), (4, ""))
         self.assertEqual(result.stderr.count("expected a run directory"), 2)
         self.assertIn("got none in 2 directories", result.stderr)
-        self.assertEqual(os.listdir(self.dir), ["run"])
+        self.assertEqual(sorted(os.listdir(self.dir)), ["empty", "run"])
         self.assertNotIn("report.html", os.listdir(run))
+
+    def test_a_folder_stands_for_the_runs_in_it(self):
+        runs = [make_run(self.path("sweep", name), epochs=1) for name in ("seed=0", "seed=1")]
+        self.write("sweep/results.csv", "run\n")
+        self.write("sweep/seed=0.log", "words\n")
+        os.makedirs(self.path("sweep/.trash/x"))
+        result = self.succeeds("report", self.path("sweep"))
+        page = self.path("sweep/report.html")
+        self.assertEqual(result.stdout, page + "\n")
+        self.assertIn("2 runs", result.stderr)
+        data = re.search(r'id="data">(.*?)</script>', self.page(page), re.S).group(1)
+        self.assertEqual([run["label"] for run in json.loads(data)["runs"]], runs)
+        result = self.succeeds("report", runs[0], self.path("sweep/results.csv"), "-o", self.path("x.html"))
+        self.assertIn("warning: [report] expected a run directory", result.stderr)
 
     def damaged(self, name, text):
         """The page's data about three runs, one of them with a damaged file."""
@@ -135,7 +152,8 @@ class Page(CommandTest):
     def test_sections_have_headings_and_charts(self):
         self.open(make_run(self.path("sal")), make_run(self.path("dense"), method="conv", seed=2))
         self.assertEqual(self.texts("section h2"), [
-            "Summary", "Learning curves", "Soft-versus-hard gap", "Which taps are kept", "How sure the attention is",
+            "Summary", "Where the runs come from", "Learning curves", "Soft-versus-hard gap", "Accuracy by class",
+            "Which taps are kept", "Confidence of the attention",
             "Tap agreement between epochs", "Accuracy against memory", "Counts by layer"])
         self.assertEqual(self.count("#curves .chart svg"), 4)
         # Losses: two for each run. Accuracies: soft and hard, and one of the dense run, whose forms are one network.
@@ -151,6 +169,119 @@ class Page(CommandTest):
         self.assertIn("38,618", rows[0])
         self.assertIn("272,474", rows[1])
         self.assertIn("dense", rows[1])
+
+    def test_headline_and_order_of_the_summary(self):
+        self.open(make_run(self.path("sal"), best=0.91), make_run(self.path("dense"), method="conv", best=0.92, seed=2))
+        # 272,474 words of the dense network and 38,618 of the pruned one.
+        self.assertRegex(self.texts("#summary .headline")[0], r"^sal against dense: 7\.1x fewer words, −\d\.\d points$")
+        self.assertEqual([text[:4] for text in self.texts("#summary th")][:3], ["Run", "Hard", "Soft"])
+        self.open(make_run(self.path("alone")))
+        self.assertRegex(self.texts("#summary .headline")[0], r"^alone: 7\.1x fewer words than the same network with every tap")
+        self.open(make_run(self.path("other"), method="conv"))
+        self.assertEqual(self.count("#summary .headline"), 0)
+
+    def test_a_phone_shows_accuracy_first(self):
+        self.open(make_run(self.path("sal")))
+        self.assertEqual(self.script("getComputedStyle(document.querySelector('#summary thead')).display"), "table-header-group")
+        self.browser.resize(390, 844)
+        self.assertEqual(self.script("getComputedStyle(document.querySelector('#summary thead')).display"), "none")
+        places = self.script("[...document.querySelectorAll('#summary tbody td')].slice(0, 4)"
+                             ".map((one) => [one.dataset.label, one.getBoundingClientRect().top])")
+        self.assertEqual([name for name, _ in places], ["Run", "Hard", "Soft", "Best hard"])
+        self.assertLess(places[0][1], places[1][1])
+        self.assertEqual(places[1][1], places[2][1])
+        self.assertLess(places[2][1], places[3][1])
+        self.assert_fits(390)
+
+    def test_where_runs_come_from(self):
+        one = make_run(self.path("one"), epochs=2)
+        two = make_run(self.path("two"), width=8, epochs=2)
+        text = open(os.path.join(one, "config.toml")).read()
+        self.write("one/config.toml", text + 'command = "onetap train --t1 <0.1>"\nstarted = "2026-01-02T03:04:05Z"\n')
+        self.open(one, two)
+        words = self.texts("#provenance dl")[0]
+        self.assertIn("onetap train --t1 <0.1>", words)
+        self.assertIn("2026-01-02T03:04:05Z", words)
+        self.assertEqual(self.texts("#recipe-difference tbody td"), ["width", "16", "8"])
+        self.open(one)
+        rows = self.texts("#recipe-difference tbody tr")
+        self.assertIn("width–16", rows)
+        self.assertIn("epochs30040", rows)
+
+    def test_curves_hide_and_have_a_log_scale(self):
+        self.open(make_run(self.path("sal")))
+        loss = "#curves .panel:first-child"
+        self.assertEqual(self.count(loss + " path.curve"), 2 + 2)  # and two swatches
+        self.browser.click(loss + " .legend li:first-child button")
+        self.assertEqual(self.count(loss + " .chart path.curve"), 1)
+        self.assertEqual(self.count(loss + " .legend button[aria-pressed=false]"), 1)
+        self.browser.click(loss + " .legend li:last-child button")
+        self.assertIn("All hidden", self.texts(loss + " .chart")[0])
+        self.browser.click(loss + " .legend li:last-child button")
+        linear = self.script("document.querySelector(arguments[0]).getAttribute('d')", loss + " .chart path.curve")
+        self.browser.click(loss + " .control.small")
+        self.assertIn("Cross-entropy (log scale)", self.texts(loss + " .chart")[0])
+        self.assertNotEqual(linear, self.script("document.querySelector(arguments[0]).getAttribute('d')",
+                                                loss + " .chart path.curve"))
+
+    def test_csv_files(self):
+        run = make_run(self.path("a,b"), epochs=2)
+        self.open(run)
+        files = self.script("[...document.querySelectorAll('#summary .downloads a')]"
+                            ".map((one) => [one.download, decodeURIComponent(one.href.split(',').slice(1).join(','))])")
+        (name, summary), (_, curves) = files
+        self.assertEqual(name, "onetap-summary.csv")
+        rows = list(csv.reader(io.StringIO(summary)))
+        self.assertEqual((len(rows), rows[0][:3], rows[1][0]), (2, ["run", "hard", "soft"], run))
+        self.assertEqual(len(rows[0]), len(rows[1]))
+        rows = list(csv.DictReader(io.StringIO(curves)))
+        self.assertEqual([row["epoch"] for row in rows], ["1", "2"])
+        with open(os.path.join(run, "metrics.jsonl")) as file:
+            last = json.loads(file.readlines()[-1])
+        self.assertEqual(float(rows[1]["hard"]), last["acc_hard"])
+
+    def test_other_data_stand_apart_from_the_papers_points(self):
+        self.open(make_run(self.path("cifar")), make_run(self.path("shapes"), data="shapes", seed=2))
+        titles = self.texts("#memory h3")
+        self.assertEqual(titles, ["Accuracy against memory, CIFAR-10", "Accuracy against memory, shapes"])
+        self.assertEqual(self.count("#memory .panel:nth-child(1) .chart .star"), 1)
+        self.assertEqual(self.count("#memory .panel:nth-child(2) .chart .star"), 1)
+        self.assertGreater(self.count("#memory .panel:nth-child(1) .chart .mark"), 10)
+        self.assertEqual(self.count("#memory .panel:nth-child(2) .chart .mark"), 0)
+        self.open(make_run(self.path("folder"), data="folder:/home/me/photos,limit=5"))
+        self.assertEqual(self.texts("#memory h3"), ["Accuracy against memory, folder:photos,limit=5"])
+        self.assertIn("no run here is", self.texts("#memory .note")[0])
+
+    def test_accuracy_by_class(self):
+        run = make_run(self.path("run"), epochs=2)
+        self.open(run)
+        self.assertIn("eval RUN --per-class", self.texts("#classes .note")[0])
+        self.write("run/classes.json", json.dumps({"step": 782, "form": "hard", "top5": 0.9, "classes": ["ant", "<b>ee", "cow"],
+                                                   "confusion": [8, 2, 0, 1, 9, 0, 0, 0, 0]}))
+        self.open(run)
+        rows = self.texts("#classes tbody tr")
+        self.assertEqual(rows[:3], ["ant1080.00 %<b>ee (2)", "<b>ee1090.00 %ant (1)", "cow0–"])
+        self.assertEqual(self.texts("#confusion tbody td")[:3], ["8", "2", ""])
+        self.write("run/classes.json", "{}")
+        self.assertIn("classes.json", self.succeeds("report", run, "-o", self.path("x.html")).stderr)
+
+    def test_taps_that_never_moved_are_not_called_settled(self):
+        run = make_run(self.path("run"), epochs=4)
+        lines = [json.loads(line) for line in open(os.path.join(run, "attention.jsonl"))]
+        for line in lines:
+            for layer in line["layers"]:
+                layer["agreement"] = None if line["epoch"] == 1 else 1.0
+        self.open(run)
+        self.assertEqual(self.count("#agreement .note"), 0)
+        self.write("run/attention.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        self.open(run)
+        self.assertIn("does not show that a choice was learned", self.texts("#agreement .note")[0])
+        for line in lines:
+            for layer in line["layers"]:
+                layer["mean_p"] = [1 / 9] * 9
+        self.write("run/attention.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        self.open(run)
+        self.assertIn("the logits never moved", self.texts("#agreement .note")[0])
 
     def test_curves_of_several_runs_differ_without_colour(self):
         self.open(*(make_run(self.path(name), epochs=3, seed=i) for i, name in enumerate("abc")))

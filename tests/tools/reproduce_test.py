@@ -282,7 +282,7 @@ class Interrupts(Reproduce):
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 130, errors)
-        self.assertIn("the same command goes on", errors)
+        self.assertIn("the same command resumes", errors)
         self.goes_on()
 
     def test_after_a_kill_the_same_command_goes_on(self):
@@ -412,7 +412,7 @@ class Results(Reproduce):
 class ForReal(Reproduce):
     def test_without_libtorch_it_says_so(self):
         if not HAS_TRAINING:
-            self.refused(2, "built without LibTorch", "reproduce", "demo", "--out", self.out)
+            self.refused(2, "has no training module", "reproduce", "demo", "--out", self.out)
 
     @needs_training
     def test_demo(self):

@@ -93,13 +93,13 @@ class Resume(CommandTest):
         for flags in (["--resume"], []):
             second = onetap("train", *RECIPE, "--epochs", "60", "--out", run, *flags)
             self.assertIn(second.returncode, (1, 2))
-            self.assertRegex(second.stderr, "in use by process|holds a run already")
+            self.assertRegex(second.stderr, "in use by process|already holds a run")
 
     def test_a_resumed_run_keeps_its_recipe(self):
         run = self.path("run")
         self.succeeds("train", *RECIPE, "--epochs", "1", "--out", run)
         self.refused(2, "started with epochs = 1, got 2", "train", "--out", run, "--resume", "--epochs", "2")
-        self.refused(2, "--resume goes on with it", "train", *RECIPE, "--out", run)
+        self.refused(2, "--resume resumes it", "train", *RECIPE, "--out", run)
         # Finished already: nothing to do, the same result, also with what may change.
         before = metrics(run)
         self.succeeds("train", "--out", run, "--resume", "--workers", "2", "--keep-checkpoints", "5")

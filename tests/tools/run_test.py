@@ -233,7 +233,6 @@ class Bench(Tap):
         self.refused(2, "no place", "bench", tap, "--width", 4)
         self.refused(2, "several", "bench", tap, "resnet8")
         self.refused(2, "--against", "bench", tap, "--against", "abacus")
-        self.refused(2, "onnxruntime", "bench", tap, "--against", "onnxruntime", env={"ONETAP_PYTHON": "false"})
 
     def test_against_onnxruntime(self):
         tap = self.tap()

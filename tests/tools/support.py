@@ -13,7 +13,7 @@ import unittest
 ONETAP = os.environ.get("ONETAP", "onetap")
 HAS_TRAINING = os.environ.get("ONETAP_TRAINING", "ON") == "ON"
 needs_training = unittest.skipUnless(HAS_TRAINING, "built without LibTorch")
-# A command with LibTorch takes half a second to start: './run test' leaves what needs none to the build without it.
+# Verbs with LibTorch take half a second to start: './run test' leaves what needs none to the build without it.
 TRAINING_ONLY = HAS_TRAINING and os.environ.get("ONETAP_TRAINING_TESTS") == "only"
 needs_no_training = unittest.skipIf(TRAINING_ONLY, "tested without LibTorch")
 

@@ -202,7 +202,7 @@ class Runs(Sweep):
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
         self.assertEqual(json.loads(self.swept("--grid", "seed=0,1,2", "--dry-run", "--json").stdout),
-                         [{"name": "seed=0", "state": "finished"}, {"name": "seed=1", "state": "goes on"},
+                         [{"name": "seed=0", "state": "finished"}, {"name": "seed=1", "state": "resumes"},
                           {"name": "seed=2", "state": "new"}])
         self.assertEqual([row["state"] for row in self.rows()], ["finished", "stopped"])
 
@@ -224,7 +224,7 @@ class Interrupts(Sweep):
             process.send_signal(number)
             _, errors = process.communicate(timeout=30)
             self.assertEqual(process.returncode, code, errors)
-            self.assertIn(f"'onetap sweep --out {self.out}' goes on", errors)
+            self.assertIn(f"'onetap sweep --out {self.out}' resumes the sweep", errors)
             self.assertCountEqual(self.notes("signal"), [("seed=1", number), ("seed=2", number)])
             self.assertEqual([(row["state"], row["epochs"]) for row in self.rows()],
                              [("finished", "2"), ("stopped", "1"), ("stopped", "1"), ("waiting", "")])
@@ -363,7 +363,7 @@ class Refusals(Sweep):
 
     @unittest.skipIf(HAS_TRAINING, "built with LibTorch")
     def test_of_training_that_is_not_there(self):
-        self.refused(2, "[sweep] this onetap was built without LibTorch", "sweep", "--grid", "seed=0", "--out", self.out)
+        self.refused(2, "[sweep] this onetap has no training module", "sweep", "--grid", "seed=0", "--out", self.out)
         self.assertFalse(os.path.exists(self.out))
 
 

@@ -99,11 +99,14 @@ TEST(Finite, FindsEveryKindOfValueAnywhere) {
 // Also where only the step after would show it: at the end of an epoch of one step.
 TEST(Divergence, EndsWithItsStepAndKeepsNothingBad) {
   const TempDir dir;
-  int number = 0;
+  int runs = 0;
   for (const char* engine : {"plain", "captured", "fused"}) {
     for (const char* method : {"sal", "conv"}) {
       for (const int64_t batch : {16, 96}) {
         for (const double lr : {1e4, 1e6}) {
+          const int number = runs++;
+          // Every engine and method of the many combinations: a sanitizer looks for other faults than theirs.
+          if (testing::kAddressSanitizer && number % 3 != 0) continue;
           Recipe recipe = small_recipe();
           recipe.engine = *parse_choice<EngineChoice>(engine);
           recipe.method = method;
@@ -115,7 +118,7 @@ TEST(Divergence, EndsWithItsStepAndKeepsNothingBad) {
           recipe.checkpoint_steps = 1;
           recipe.keep_checkpoints = 100;
           recipe.ema = number % 3 == 0 ? 0.9 : 0;
-          const fs::path run = dir / std::to_string(number++);
+          const fs::path run = dir / std::to_string(number);
           SCOPED_TRACE(fmt::format("{} {} batch {} lr {}", engine, method, batch, lr));
           const std::string why = error_of([&] { train_in(run, recipe); });
           EXPECT_NE(why.find(" at step "), std::string::npos) << why;
@@ -167,7 +170,7 @@ TEST(Divergence, ARunThatStartsOverKeepsWhatItWrites) {
   train_in(dir / "run", small_recipe(), 8);
   for (const Checkpoint& checkpoint : checkpoints(dir / "run").list()) spoil(checkpoint, "model.safetensors", kNan);
   const Outcome outcome = train_in(dir / "run", small_recipe(), 1);
-  EXPECT_TRUE(has_notice(outcome, "no good checkpoint is left: starting over"));
+  EXPECT_TRUE(has_notice(outcome, "there is no good checkpoint: starting over"));
   EXPECT_EQ(checkpoints(dir / "run").find("last").state.step, 2);  // one more than it was stopped after
   EXPECT_TRUE(has_notice(train_in(dir / "run", small_recipe()), "resuming after step 2 of 18"));
 }

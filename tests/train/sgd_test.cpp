@@ -1,6 +1,7 @@
 #include "onetap/train/sgd.h"
 
 #include "onetap/base/error.h"
+#include "onetap/train/adamw.h"
 
 #include <gtest/gtest.h>
 
@@ -34,6 +35,49 @@ TEST(Sgd, EqualsLibTorchsOwn) {
       EXPECT_TRUE(torch::allclose(ours->bias, theirs->bias, 1e-5, 1e-6));
     }
   }
+}
+
+TEST(AdamW, EqualsLibTorchsOwn) {
+  torch::manual_seed(33);
+  torch::nn::Linear ours(5, 3), theirs(5, 3);
+  {
+    const torch::NoGradGuard no_grad;
+    theirs->weight.copy_(ours->weight);
+    theirs->bias.copy_(ours->bias);
+  }
+  AdamW adamw(*ours, {0.8, 0.95, 1e-8, 0.1});
+  torch::optim::AdamW reference(
+      theirs->parameters(),
+      torch::optim::AdamWOptions(0.05).betas(std::make_tuple(0.8, 0.95)).eps(1e-8).weight_decay(0.1));
+  for (int i = 0; i < 10; ++i) {
+    const auto x = torch::randn({4, 5});
+    adamw.zero_grad();
+    ours->forward(x).square().sum().backward();
+    adamw.step(0.05);
+    reference.zero_grad();
+    theirs->forward(x).square().sum().backward();
+    reference.step();
+  }
+  EXPECT_TRUE(torch::allclose(ours->weight, theirs->weight, 1e-5, 1e-6));
+  EXPECT_TRUE(torch::allclose(ours->bias, theirs->bias, 1e-5, 1e-6));
+  EXPECT_EQ(adamw.state().front().second.item<int64_t>(), 10);
+}
+
+TEST(AdamW, FollowsTheRulesOfParameters) {
+  torch::nn::Linear layer(1, 1);
+  {
+    const torch::NoGradGuard no_grad;
+    layer->weight.fill_(2);
+    layer->bias.fill_(2);
+  }
+  nn::ParameterRules rules;
+  rules["bias"] = {0.5, 0, false};
+  AdamW adamw(*layer, {0.9, 0.999, 0, 0.1}, rules);
+  layer->forward(torch::full({1, 1}, 3.0)).sum().backward();
+  adamw.step(0.01);
+  // The first step of Adam is the learning rate, whatever the gradient: 2 (1 - 0.01 * 0.1) - 0.01, and 2 - 0.005.
+  EXPECT_NEAR(layer->weight.item<double>(), 1.988, 1e-6);
+  EXPECT_NEAR(layer->bias.item<double>(), 1.995, 1e-6);
 }
 
 TEST(Sgd, RestartForgetsMomentum) {

@@ -67,6 +67,13 @@ inline std::string timeless_metrics(const std::filesystem::path& root) {
   return text;
 }
 
+inline nn::GraphModule last_module(const std::filesystem::path& run) {
+  const RunFiles files(run);
+  nn::GraphModule module(files.read_graph());
+  CheckpointFolder::load(CheckpointFolder(files.checkpoints()).find("last"), module);
+  return module;
+}
+
 inline std::string final_weights(const std::filesystem::path& root) {
   const Checkpoint last = CheckpointFolder(RunFiles(root).checkpoints()).find("last");
   const std::filesystem::path own = last.path / "training.safetensors";  // beside an average

@@ -5,22 +5,28 @@
 #include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/graph/op.h"
+#include "onetap/journal/run_files.h"
+#include "onetap/quant/float_net.h"
+#include "onetap/runtime/int8_model.h"
 #include "onetap/tap/fold.h"
 #include "onetap/tap/random_net.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/bench_model.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/network_argument.h"
 #include "tools/onetap/table.h"
-#include "tools/onetap/verbs.h"
+#include "tools/onetap/training.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <iostream>
+#include <map>
 #include <sys/resource.h>
 
 namespace onetap::tool {
@@ -47,22 +53,29 @@ double seconds_since(Clock::time_point start) {
 
 using Ours = ModelBenchmark;
 
-// Multiply-adds in registers on every thread: what the machine can do at all, in the same weather.
+// Multiply-adds in registers on every thread, of floats or as dot products of bytes: what the machine can do at all, in
+// the same weather.
 class Peak : public Benchmark {
  public:
   Peak(const KernelSet& kernels, int64_t threads) : kernels_(kernels), pool_(threads) {}
+
+  const KernelSet& kernels() const { return kernels_; }
 
   void run(int64_t times, std::vector<double>& seconds) override {
     for (int64_t i = 0; i < times; ++i) {
       std::atomic<double> sink{0};
       const auto start = Clock::now();
-      pool_.run(pool_.size(), [&](int64_t, int64_t) { sink = kernels_.fma_rounds(kRounds, 0.5f); });
+      pool_.run(pool_.size(), [&](int64_t, int64_t) {
+        sink = kernels_.int8 != nullptr ? kernels_.int8->dot_rounds(kRounds, 3) : kernels_.fma_rounds(kRounds, 0.5f);
+      });
       seconds.push_back(seconds_since(start));
     }
   }
 
+  // 2 for each multiply-add, as everywhere.
   double gflops(double seconds) const {
-    return static_cast<double>(kRounds * kernels_.flops_per_round * pool_.size()) / seconds / 1e9;
+    const int64_t flops = kernels_.int8 != nullptr ? 2 * kernels_.int8->macs_per_round : kernels_.flops_per_round;
+    return static_cast<double>(kRounds * flops * pool_.size()) / seconds / 1e9;
   }
 
  private:
@@ -78,6 +91,7 @@ struct Entry {
   Benchmark* benchmark = nullptr;
   Ours* ours = nullptr;  // where it is our runtime
   double macs = 0;       // of a batch
+  bool int8 = false;     // else floats
   Quantiles seconds;
 
   double gflops() const { return 2 * macs / seconds.median / 1e9; }
@@ -88,22 +102,23 @@ struct Bench {
   TapNet net;
   BenchSetting setting;
   std::vector<std::unique_ptr<Benchmark>> benchmarks;
-  std::vector<Entry> entries;  // ours first
+  std::vector<Entry> entries;                   // ours first
+  std::map<std::string, std::string> left_out;  // peers that are not installed, and why
   std::vector<double> layer_seconds;
 };
 
 TapNet open_network(const BenchArguments& options, const std::string& name, bool takes_flags) {
-  if (looks_like_tap(name)) {
+  if (looks_like_tap(name) || RunFiles(name).holds_run() || holds_frozen(name)) {
     if (options.network.has_flags())
       fail_usage("[bench] {} is a frozen network: flags that shape one have no place", name);
-    return read_tap(name);
+    return read_tap(frozen_file(name, "bench"));
   }
   if (!takes_flags) fail_usage("[bench] expected .tap files where there are several networks, got '{}'", name);
   return random_tap_net(frozen_form(options.network.build()).graph, 1);
 }
 
 void add_entry(Bench& bench, const std::string& name, const std::string& detail, std::unique_ptr<Benchmark> benchmark,
-               int64_t macs) {
+               int64_t macs, bool int8) {
   Entry entry;
   entry.network = bench.network;
   entry.name = name;
@@ -111,33 +126,57 @@ void add_entry(Bench& bench, const std::string& name, const std::string& detail,
   entry.benchmark = benchmark.get();
   entry.ours = dynamic_cast<Ours*>(benchmark.get());
   entry.macs = static_cast<double>(macs * bench.setting.batch);
+  entry.int8 = int8;
   bench.entries.push_back(std::move(entry));
   bench.benchmarks.push_back(std::move(benchmark));
+}
+
+// MissingPeer if it is not installed.
+void add_rival(const BenchArguments& options, const std::shared_ptr<const Model>& model, const std::string& rival,
+               Bench& bench) {
+  const std::string target = model->kernels().name;
+  const int64_t dense_macs = model->dense_macs();
+  const bool int8 = model->is_int8();
+  std::string version;
+  if (rival == "dense") {
+    ModelOptions every_tap = options.model;
+    every_tap.dense = true;
+    const auto dense = std::make_shared<const Model>(bench.net, every_tap);
+    add_entry(bench, "dense", target + ", every tap", std::make_unique<Ours>(dense, bench.setting, options.threads),
+              dense_macs, int8);
+  } else if (rival == "one-thread") {
+    add_entry(bench, "one-thread", target + ", one thread", std::make_unique<Ours>(model, bench.setting, 1),
+              model->macs(), int8);
+  } else if (rival == "float") {
+    if (!int8) fail_usage("[bench] expected an int8 network for --against float, got floats ({})", bench.network);
+    ModelOptions in_floats = options.model;
+    in_floats.target = model->float_kernels().name;
+    const auto floats = std::make_shared<const Model>(float_net(bench.net), in_floats);
+    add_entry(bench, "float", in_floats.target + ", the network in floats",
+              std::make_unique<Ours>(floats, bench.setting, options.threads), floats->macs(), false);
+  } else if (rival == "onnxruntime") {
+    auto benchmark = onnxruntime_benchmark(bench.net, bench.setting, version);
+    add_entry(bench, "onnxruntime", version, std::move(benchmark), dense_macs, int8);
+  } else {
+    if (!training_installed()) throw MissingPeer("[bench] this onetap has no training module, which LibTorch is in");
+    auto benchmark =
+        open_training("bench").libtorch_benchmark(int8 ? float_net(bench.net) : bench.net, bench.setting, version);
+    add_entry(bench, "libtorch", version + (int8 ? ", floats" : ""), std::move(benchmark), dense_macs, false);
+  }
 }
 
 void prepare(const BenchArguments& options, Bench& bench) {
   const auto model = std::make_shared<const Model>(bench.net, options.model);
   bench.setting = random_images(bench.net.graph, options.threads, options.batch);
   const std::string target = model->kernels().name;
-  const int64_t dense_macs = model->dense_macs();
-  add_entry(bench, "onetap", target, std::make_unique<Ours>(model, bench.setting, options.threads), model->macs());
+  const bool int8 = model->is_int8();
+  add_entry(bench, "onetap", target + (int8 ? ", int8" : ""),
+            std::make_unique<Ours>(model, bench.setting, options.threads), model->macs(), int8);
   for (const std::string& rival : options.against) {
-    std::string version;
-    if (rival == "dense") {
-      ModelOptions every_tap = options.model;
-      every_tap.dense = true;
-      const auto dense = std::make_shared<const Model>(bench.net, every_tap);
-      add_entry(bench, "dense", target + ", every tap", std::make_unique<Ours>(dense, bench.setting, options.threads),
-                dense_macs);
-    } else if (rival == "one-thread") {
-      add_entry(bench, "one-thread", target + ", one thread", std::make_unique<Ours>(model, bench.setting, 1),
-                model->macs());
-    } else if (rival == "onnxruntime") {
-      auto benchmark = onnxruntime_benchmark(bench.net, bench.setting, version);
-      add_entry(bench, "onnxruntime", version, std::move(benchmark), dense_macs);
-    } else {
-      auto benchmark = libtorch_benchmark(bench.net, bench.setting, version);
-      add_entry(bench, "libtorch", version, std::move(benchmark), dense_macs);
+    try {
+      add_rival(options, model, rival, bench);
+    } catch (const MissingPeer& problem) {
+      bench.left_out[rival] = problem.what();
     }
   }
 }
@@ -169,6 +208,11 @@ std::string step_label(const PlannedStep& step) {
 }
 
 std::string walk_text(const Model::Layer& layer) {
+  if (layer.int8 != nullptr && layer.int8->conv != nullptr) {
+    const Int8ConvPlan& plan = *layer.int8->conv;
+    return fmt::format("{}{} outputs x {} vectors", plan.is_dense() && plan.shape().taps > 0 ? "dense, " : "",
+                       plan.outputs(), plan.vectors());
+  }
   if (layer.planes != nullptr) return fmt::format("{} planes at a time", layer.planes->planes_at_once());
   const ConvPlan* conv = layer.conv.get();
   if (conv == nullptr) return "";
@@ -177,24 +221,47 @@ std::string walk_text(const Model::Layer& layer) {
                      b.outputs, b.vectors, b.channels);
 }
 
-Json numbers(const Entry& entry, double peak) {
-  return {{"median_ms", entry.seconds.median * 1e3},
-          {"p10_ms", entry.seconds.p10 * 1e3},
-          {"p90_ms", entry.seconds.p90 * 1e3},
-          {"gflops", entry.gflops()},
-          {"fma_peak_fraction", entry.gflops() / peak}};
+// GFLOP/s of multiply-adds in registers: of floats, and of bytes where a network is one of int8.
+struct Peaks {
+  double fma = 0, dot = 0;
+
+  double of(bool int8) const { return int8 ? dot : fma; }
+};
+
+// Rates of bytes are multiply-adds, of floats two for each.
+void add_rates(Json& object, bool int8, double gflops, const Peaks& peaks) {
+  if (int8) {
+    object["gmacs"] = gflops / 2;
+    object["dot_peak_fraction"] = gflops / peaks.dot;
+  } else {
+    object["gflops"] = gflops;
+    object["fma_peak_fraction"] = gflops / peaks.fma;
+  }
 }
 
-Json bench_json(const BenchArguments& options, const Bench& bench, double peak) {
+Json numbers(const Entry& entry, const Peaks& peaks) {
+  Json object = {{"median_ms", entry.seconds.median * 1e3},
+                 {"p10_ms", entry.seconds.p10 * 1e3},
+                 {"p90_ms", entry.seconds.p90 * 1e3}};
+  add_rates(object, entry.int8, entry.gflops(), peaks);
+  return object;
+}
+
+Json bench_json(const BenchArguments& options, const Bench& bench, const Peaks& peaks) {
   const Entry& ours = bench.entries.front();
   const Model& model = ours.ours->model();
   Json object = {{"network", bench.network},
                  {"target", model.kernels().name},
+                 {"type", ours.int8 ? "int8" : "f32"},
                  {"threads", options.threads},
                  {"batch", options.batch}};
-  object.update(numbers(ours, peak));
+  object.update(numbers(ours, peaks));
   object["images_per_s"] = static_cast<double>(options.batch) / ours.seconds.median;
-  object["fma_peak_gflops"] = peak;
+  if (ours.int8) {
+    object["dot_peak_gmacs"] = peaks.dot / 2;
+  } else {
+    object["fma_peak_gflops"] = peaks.fma;
+  }
   object["macs"] = model.macs();
   object["weight_bytes"] = model.weight_bytes();
   object["session_bytes"] = ours.ours->session().memory_bytes();
@@ -203,27 +270,28 @@ Json bench_json(const BenchArguments& options, const Bench& bench, double peak) 
   for (size_t i = 0; i < bench.layer_seconds.size(); ++i) {
     const PlannedStep& step = model.plan().steps[i];
     const double gflops = 2 * static_cast<double>(model.step_macs(i)) / bench.layer_seconds[i] / 1e9;
-    layers.push_back({{"name", step.node->name},
-                      {"op", step_label(step)},
-                      {"ms", bench.layer_seconds[i] * 1e3},
-                      {"macs", model.step_macs(i)},
-                      {"gflops", gflops},
-                      {"fma_peak_fraction", gflops / peak},
-                      {"walk", walk_text(model.layer(i))}});
+    Json layer = {{"name", step.node->name},
+                  {"op", step_label(step)},
+                  {"ms", bench.layer_seconds[i] * 1e3},
+                  {"macs", model.step_macs(i)}};
+    add_rates(layer, ours.int8, gflops, peaks);
+    layer["walk"] = walk_text(model.layer(i));
+    layers.push_back(std::move(layer));
   }
   object["layers"] = std::move(layers);
   Json peers = Json::object();
   for (size_t i = 1; i < bench.entries.size(); ++i) {
-    Json peer = numbers(bench.entries[i], peak);
+    Json peer = numbers(bench.entries[i], peaks);
     peer["version"] = bench.entries[i].detail;
     peer["times_onetap"] = bench.entries[i].seconds.median / ours.seconds.median;
     peers[bench.entries[i].name] = std::move(peer);
   }
   object["peers"] = std::move(peers);
+  if (!bench.left_out.empty()) object["left_out"] = bench.left_out;
   return object;
 }
 
-void print_tables(const BenchArguments& options, const std::vector<Bench>& benches, double peak) {
+void print_tables(const BenchArguments& options, const std::vector<Bench>& benches, const Peaks& peaks) {
   using A = Table::Align;
   Table table({{"network"},
                {"run by"},
@@ -231,7 +299,7 @@ void print_tables(const BenchArguments& options, const std::vector<Bench>& bench
                {"median ms", A::kRight},
                {"p10", A::kRight},
                {"p90", A::kRight},
-               {"GFLOP/s", A::kRight},
+               {peaks.dot > 0 ? "GOP/s" : "GFLOP/s", A::kRight},
                {"of peak", A::kRight},
                {"time / onetap's", A::kRight}});
   for (const Bench& bench : benches) {
@@ -239,14 +307,16 @@ void print_tables(const BenchArguments& options, const std::vector<Bench>& bench
       table.add({&entry == &bench.entries.front() ? bench.network : "", entry.name, entry.detail,
                  fmt::format("{:.3f}", entry.seconds.median * 1e3), fmt::format("{:.3f}", entry.seconds.p10 * 1e3),
                  fmt::format("{:.3f}", entry.seconds.p90 * 1e3), fmt::format("{:.1f}", entry.gflops()),
-                 fmt::format("{:.0f} %", 100 * entry.gflops() / peak),
+                 fmt::format("{:.0f} %", 100 * entry.gflops() / peaks.of(entry.int8)),
                  fmt::format("{:.2f}", entry.seconds.median / bench.entries.front().seconds.median)});
     }
   }
   std::cout << table.text() << '\n';
-  std::cout << fmt::format("{} thread{}, batch {}, f32; in turns within one run; FMA peak of {} here: {:.1f} GFLOP/s\n",
-                           options.threads, options.threads == 1 ? "" : "s", options.batch,
-                           benches.front().entries.front().detail, peak);
+  std::cout << fmt::format("{} thread{}, batch {}; in turns within one run", options.threads,
+                           options.threads == 1 ? "" : "s", options.batch);
+  if (peaks.fma > 0) std::cout << fmt::format("; FMA peak here: {:.1f} GFLOP/s", peaks.fma);
+  if (peaks.dot > 0) std::cout << fmt::format("; dot-product peak here: {:.1f} GMAC/s", peaks.dot / 2);
+  std::cout << '\n';
   for (const Bench& bench : benches) {
     const Ours& ours = *bench.entries.front().ours;
     console().print(fmt::format("{}: {} MACs an image, {} of weights, {} of activations and scratch", bench.network,
@@ -262,7 +332,7 @@ void print_tables(const BenchArguments& options, const std::vector<Bench>& bench
                   {"does"},
                   {"output"},
                   {"us", A::kRight},
-                  {"GFLOP/s", A::kRight},
+                  {model.is_int8() ? "GOP/s" : "GFLOP/s", A::kRight},
                   {"of peak", A::kRight},
                   {"how"}});
     for (size_t i = 0; i < bench.layer_seconds.size(); ++i) {
@@ -271,13 +341,15 @@ void print_tables(const BenchArguments& options, const std::vector<Bench>& bench
       const bool counts = model.step_macs(i) > 0;
       layers.add({step.node->name, step_label(step), shape_text(step.node->shape),
                   fmt::format("{:.1f}", bench.layer_seconds[i] * 1e6), counts ? fmt::format("{:.1f}", gflops) : "",
-                  counts ? fmt::format("{:.0f} %", 100 * gflops / peak) : "", walk_text(model.layer(i))});
+                  counts ? fmt::format("{:.0f} %", 100 * gflops / peaks.of(model.is_int8())) : "",
+                  walk_text(model.layer(i))});
     }
     std::cout << '\n' << layers.text();
   }
 }
 
 int run_bench(const BenchArguments& options) {
+  if (!std::isfinite(options.seconds)) fail_usage("[bench] expected a number of --seconds, got {}", options.seconds);
   std::vector<std::string> names = {options.network.name};
   names.insert(names.end(), options.more.begin(), options.more.end());
   std::vector<Bench> benches(names.size());
@@ -293,8 +365,17 @@ int run_bench(const BenchArguments& options) {
       rows.push_back(&entry);
     }
   }
-  Peak peak(benches.front().entries.front().ours->model().kernels(), options.threads);
-  benchmarks.push_back(&peak);
+  for (const auto& [peer, why] : benches.front().left_out) console().warn(fmt::format("left out {}: {}", peer, why));
+  std::vector<std::unique_ptr<Peak>> machine;
+  for (const bool int8 : {false, true}) {
+    const auto entry = std::find_if(rows.begin(), rows.end(), [&](const Entry* row) { return row->int8 == int8; });
+    if (entry == rows.end()) continue;
+    // An entry of floats beside an int8 network is not always ours.
+    const Model& model = benches.front().entries.front().ours->model();
+    const KernelSet& own = int8 ? find_kernels(options.model.target, DType::kI8) : model.float_kernels();
+    machine.push_back(std::make_unique<Peak>(own, options.threads));
+    benchmarks.push_back(machine.back().get());
+  }
   TurnOptions turns;
   turns.seconds = options.seconds;
   turns.progress = [](double done) { console().progress(fmt::format("measuring: {:.0f} %", done * 100)); };
@@ -304,13 +385,17 @@ int run_bench(const BenchArguments& options) {
     for (Bench& bench : benches) time_layers(bench);
   }
   console().clear_progress();
-  const double peak_gflops = peak.gflops(quantiles(seconds.back()).median);
+  Peaks peaks;
+  for (size_t i = 0; i < machine.size(); ++i) {
+    const double gflops = machine[i]->gflops(quantiles(seconds[rows.size() + i]).median);
+    (machine[i]->kernels().int8 != nullptr ? peaks.dot : peaks.fma) = gflops;
+  }
   if (options.json) {
     Json list = Json::array();
-    for (const Bench& bench : benches) list.push_back(bench_json(options, bench, peak_gflops));
+    for (const Bench& bench : benches) list.push_back(bench_json(options, bench, peaks));
     std::cout << json_text(list.size() == 1 ? list.front() : list, 2) << '\n';
   } else {
-    print_tables(options, benches, peak_gflops);
+    print_tables(options, benches, peaks);
   }
   return 0;
 }
@@ -320,25 +405,27 @@ int run_bench(const BenchArguments& options) {
 void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<BenchArguments>();
   CLI::App* verb = app.add_subcommand("bench", "how fast a frozen network runs on this CPU, alone and against others");
-  options->network.add(*verb, "a .tap file; or an architecture or network text file, with random weights",
-                       /*with_layers=*/false);
-  verb->add_option("MORE", options->more, "more .tap files, in turns with the first");
+  options->network.add(
+      *verb,
+      "a .tap file or a run directory with model.tap; or an architecture or network text file, with random weights",
+      /*with_layers=*/false);
+  verb->add_option("MORE", options->more, "more of them, in turns with the first");
   verb->add_option("--threads", options->threads, "CPU threads")->check(CLI::Range(1, 1024))->option_text("N [1]");
   verb->add_option("--batch", options->batch, "images a call")->check(CLI::Range(1, 65536))->option_text("N [1]");
   verb->add_option("--against", options->against,
-                   "dense (the same network, every tap), one-thread, onnxruntime, libtorch")
+                   "dense (the same network, every tap), one-thread, float (of an int8 network), onnxruntime, libtorch")
       ->delimiter(',')
-      ->check(CLI::IsMember({"dense", "one-thread", "onnxruntime", "libtorch"}))
+      ->check(CLI::IsMember({"dense", "one-thread", "float", "onnxruntime", "libtorch"}))
       ->option_text("NAME,...");
   verb->add_option("--target", options->model.target, "kernels to use (default: ONETAP_TARGET, or the best here)")
-      ->option_text("avx512|avx2|sse4|neon|plain");
+      ->option_text("avx512|avx2|sse4|neon|plain|...");
   verb->add_flag("--tune", options->model.tune, "try alternatives for every layer, and remember the best");
   add_memory_option(*verb, options->model.memory_limit);
   verb->add_option("--seconds", options->seconds, "measuring time for each")
       ->check(CLI::Range(0.01, 3600.0))
       ->option_text("S [1]");
   verb->add_flag("--layers", options->layers, "every layer's time");
-  verb->add_flag("--json", options->json, "for programs");
+  verb->add_flag("--json", options->json, "print JSON");
   verb->footer(
       "Examples:\n"
       "  onetap bench model.tap --layers\n"
@@ -346,12 +433,17 @@ void add_bench(CLI::App& app, Action& action) {
       "  onetap bench model.tap --threads 2 --against one-thread\n"
       "  onetap bench resnet20 --width 80 --method sal --share 4 --against dense\n"
       "  onetap bench sal.tap dense.tap --against onnxruntime --json\n"
+      "  onetap bench sal-int8.tap --against float,onnxruntime\n"
       "  onetap bench train --help                     what a training step costs\n"
       "  onetap bench data --help                      how fast training images come\n"
       "\nAll of them take turns of some milliseconds in one run, so that a busy machine is busy for all; times are\n"
       "medians. GFLOP/s counts two for each multiplication that is done: kept taps for onetap, every tap\n"
-      "for the others. 'of peak' compares with multiply-adds in registers, measured in the same run.");
-  add_bench_train(*verb, action);
+      "for the others. 'of peak' compares with multiply-adds in registers, of floats or dot products of bytes, "
+      "measured\n"
+      "in the same run. ONNX Runtime quantizes an int8 network itself: QDQ, static, weights per output channel. A "
+      "peer\n"
+      "that is not installed is left out with a warning.");
+  add_training_verb(*verb, action, kBenchTrain);
   add_bench_data(*verb, action);
   verb->callback([options, verb, &action] {
     if (!verb->get_subcommands().empty()) return;

@@ -1,6 +1,7 @@
 // What a benchmark can be asked to compare with.
 #pragma once
 
+#include "onetap/base/error.h"
 #include "onetap/runtime/session.h"
 #include "onetap/tap/tap_net.h"
 #include "tools/onetap/time_in_turns.h"
@@ -17,10 +18,18 @@ struct BenchSetting {
   std::vector<float> images;  // of the batch
 };
 
-// Python's onnxruntime on the network as ONNX, in a process of its own. kUsage if it cannot be had.
+// A peer that is not installed, or not in this build.
+class MissingPeer : public Error {
+ public:
+  explicit MissingPeer(const std::string& message) : Error(ErrorKind::kUsage, message) {}
+};
+
+// Python's onnxruntime on the network as ONNX, in a process of its own. MissingPeer if there is none. An int8 network
+// goes there as floats and is quantized by onnxruntime itself: QDQ, static, weights per output channel, with the
+// setting's images and as many more.
 std::unique_ptr<Benchmark> onnxruntime_benchmark(const TapNet& net, const BenchSetting& setting, std::string& version);
 
-// LibTorch on the network with every tap; kUsage in a build without LibTorch.
+// LibTorch on the network with every tap. Of the training module.
 std::unique_ptr<Benchmark> libtorch_benchmark(const TapNet& net, const BenchSetting& setting, std::string& version);
 
 }  // namespace onetap::tool

@@ -163,7 +163,7 @@ void add_bench_data(CLI::App& bench, Action& action) {
   verb->add_option("--seconds", options->seconds, "measuring time for each row")
       ->check(CLI::Range(0.01, 3600.0))
       ->option_text("S [2]");
-  verb->add_flag("--json", options->json, "for programs");
+  verb->add_flag("--json", options->json, "print JSON");
   verb->footer(
       "Examples:\n"
       "  onetap bench data --data folder:imagenet\n"

@@ -2,15 +2,19 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/text.h"
-#include "onetap/emit/onnx.h"
+#include "onetap/quant/float_net.h"
 #include "onetap/runtime/reference.h"
 #include "tools/onetap/bench.h"
+#include "tools/onetap/bench_model.h"
 #include "tools/onetap/child.h"
+#include "tools/onetap/onnx.h"
+#include "tools/onetap/scratch_folder.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 
 namespace onetap::bench_files {
 std::string_view bench_onnxruntime_py();
@@ -18,27 +22,6 @@ std::string_view bench_onnxruntime_py();
 
 namespace onetap::tool {
 namespace {
-
-namespace fs = std::filesystem;
-
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (fs::temp_directory_path() / "onetap-bench-XXXXXX").string();
-    const char* made = ::mkdtemp(pattern.data());
-    if (made == nullptr) fail("[bench] cannot make a folder in {}", fs::temp_directory_path().string());
-    path_ = made;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-
-  std::string file(const char* name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
 
 std::vector<std::string> words_of(const std::string& line) {
   std::vector<std::string> words;
@@ -52,21 +35,30 @@ class OnnxRuntime : public Benchmark {
  public:
   OnnxRuntime(const TapNet& net, const BenchSetting& setting, std::string& version) {
     write_file_atomic(folder_.file("bench.py"), bench_files::bench_onnxruntime_py());
-    write_file_atomic(folder_.file("model.onnx"), onnx_model(net));
-    write_file_atomic(folder_.file("input.bin"), std::string_view(reinterpret_cast<const char*>(setting.images.data()),
-                                                                  setting.images.size() * sizeof(float)));
+    const TapNet floats = net.is_int8() ? float_net(net) : TapNet();
+    write_file_atomic(folder_.file("model.onnx"), onnx_bytes(net.is_int8() ? floats : net));
+    write_file_atomic(folder_.file("input.bin"), bytes_of(setting.images));
     const char* python = std::getenv("ONETAP_PYTHON");
-    child_ = std::make_unique<Child>(std::vector<std::string>{
-        python != nullptr && *python != '\0' ? python : "python3", folder_.file("bench.py"), folder_.file("model.onnx"),
-        folder_.file("input.bin"), std::to_string(setting.threads)});
+    std::vector<std::string> command = {python != nullptr && *python != '\0' ? python : "python3",
+                                        folder_.file("bench.py"), folder_.file("model.onnx"), folder_.file("input.bin"),
+                                        std::to_string(setting.threads)};
+    if (net.is_int8()) {
+      const BenchSetting more = random_images(net.graph, 1, kCalibrationImages);
+      write_file_atomic(folder_.file("images.bin"), bytes_of(more.images));
+      command.insert(command.end(), {"int8", folder_.file("images.bin")});
+    }
+    child_ = std::make_unique<Child>(command);
     const std::vector<std::string> answer = words_of(child_->read_line());
     if (answer.size() < 2 || answer[0] != "ready") {
-      fail_usage(
-          "[bench] expected a Python with onnxruntime (pip install onnxruntime; ONETAP_PYTHON names another "
-          "interpreter), got none");
+      throw MissingPeer(fmt::format(
+          "[bench] expected a Python with {} (pip install {}; ONETAP_PYTHON names another interpreter), got none",
+          net.is_int8() ? "onnxruntime and onnx" : "onnxruntime", net.is_int8() ? "onnxruntime onnx" : "onnxruntime"));
     }
     version = answer[1];
-    check_outputs(net, setting, {answer.begin() + 2, answer.end()});
+    if (net.is_int8()) version += fmt::format(", its own QDQ int8, {} images", kCalibrationImages);
+    // Two ways of rounding to bytes agree less than two orders of adding up floats do.
+    check_outputs(net.is_int8() ? floats : net, setting, {answer.begin() + 2, answer.end()},
+                  net.is_int8() ? 0.5 : 1e-3);
   }
 
   void run(int64_t times, std::vector<double>& seconds) override {
@@ -77,18 +69,25 @@ class OnnxRuntime : public Benchmark {
   }
 
  private:
+  static constexpr int64_t kCalibrationImages = 32;
+
+  static std::string_view bytes_of(const std::vector<float>& floats) {
+    return {reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float)};
+  }
+
   // A comparison is honest if both run the same network.
-  static void check_outputs(const TapNet& net, const BenchSetting& setting, const std::vector<std::string>& got) {
+  static void check_outputs(const TapNet& net, const BenchSetting& setting, const std::vector<std::string>& got,
+                            double limit) {
     const std::vector<float> expected = run_reference(net, setting.images.data());
     double gap = 0, scale = 1e-30;
     for (size_t i = 0; i < std::min(expected.size(), got.size()); ++i) {
       gap = std::max(gap, std::abs(parse_double(got[i]).value_or(1e30) - static_cast<double>(expected[i])));
       scale = std::max(scale, std::abs(static_cast<double>(expected[i])));
     }
-    if (!(gap <= 1e-3 * scale)) fail("[bench] onnxruntime's outputs differ by {} of {}", gap, scale);
+    if (!(gap <= limit * scale)) fail("[bench] onnxruntime's outputs differ by {} of {}", gap, scale);
   }
 
-  ScratchFolder folder_;
+  const ScratchFolder folder_{"bench"};
   std::unique_ptr<Child> child_;
 };
 

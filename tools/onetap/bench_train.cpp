@@ -11,7 +11,7 @@
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/time_in_turns.h"
-#include "tools/onetap/verbs.h"
+#include "tools/onetap/training.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -47,7 +47,7 @@ double median(const std::vector<double>& seconds) {
 int run_bench_train(const TrainBench& bench) {
   Recipe recipe = read_recipe_request(bench.recipe_path, bench.flags).recipe;
   check_recipe(recipe);
-  const DataSource source = open_data(recipe.data);
+  const DataSource source = open_data(recipe_data(recipe));
   recipe = resolve_recipe(recipe, source);
   const Graph graph = recipe_network(recipe, static_cast<int64_t>(source.classes.size()), *recipe.image_size);
   check_network(graph, source);
@@ -56,7 +56,7 @@ int run_bench_train(const TrainBench& bench) {
   nn::GraphModule module(graph);
   const torch::Device device = parse_device(recipe.device);
   module->to(device);
-  const Sgd sgd(*module, {recipe.momentum, recipe.nesterov, recipe.weight_decay}, parameter_rules(graph, recipe));
+  const auto optimizer = make_optimizer(recipe, module);
   const int64_t per_epoch = (source.train->size() + recipe.batch_size - 1) / recipe.batch_size;
   if (recipe.engine == EngineChoice::kPlain) {
     fail_usage(
@@ -72,7 +72,7 @@ int run_bench_train(const TrainBench& bench) {
     teacher->to(device);
   }
   const auto engine =
-      choose_engine(recipe, graph, source, Schedule(recipe, per_epoch), module, sgd, {}, nullptr, {}, teacher);
+      choose_engine(recipe, graph, source, Schedule(recipe, per_epoch), module, *optimizer, {}, nullptr, {}, teacher);
   engine->start_epoch(0, 0, 0);
 
   // In rounds, so that a machine that slows down does so for all.
@@ -136,13 +136,13 @@ int run_bench_train(const TrainBench& bench) {
 
 void add_bench_train(CLI::App& bench, Action& action) {
   auto options = std::make_shared<TrainBench>();
-  CLI::App* verb = bench.add_subcommand("train", "what a training step costs, phase by phase");
+  CLI::App* verb = bench.add_subcommand(kBenchTrain.name, kBenchTrain.summary);
   verb->add_option("RECIPE", options->recipe_path, "a recipe (default: the recipe's defaults)");
   options->flags.add(*verb);
   verb->add_option("--steps", options->steps, "steps a measurement")
       ->check(CLI::Range(1, 100000))
       ->option_text("N [200]");
-  verb->add_flag("--json", options->json, "for programs");
+  verb->add_flag("--json", options->json, "print JSON");
   verb->footer(
       "Examples:\n"
       "  onetap bench train recipes/cifar10-sanet.toml\n"

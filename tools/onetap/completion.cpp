@@ -3,7 +3,7 @@
 #include "onetap/base/text.h"
 #include "onetap/recipe/recipe.h"
 #include "onetap/reproduce/experiment.h"
-#include "tools/onetap/verbs.h"
+#include "tools/onetap/training.h"
 
 #include <fmt/format.h>
 
@@ -52,6 +52,7 @@ std::vector<Choice> choices() {
   list.push_back({"--data", "shapes cifar10 cifar100 cifar10: cifar100: folder:"});
   list.push_back({"--device", "auto cpu cuda"});
   list.push_back({"--what", "kept mean-p"});
+  list.push_back({"--form", "dense shift"});
   list.push_back({"--by", "l1 nisp pcas"});
   list.push_back({"--preset", "pruned-a pruned-b"});
   list.push_back({"--arch", "resnet20 resnet32 resnet44 resnet56 resnet110 resnet50-cifar resnet-w"});
@@ -65,34 +66,56 @@ std::string flag_words(const Verb& verb) {
   return join(names, " ");
 }
 
+// In bash and zsh alike: the verb that the words so far have named.
+std::string verb_case(const std::vector<Verb>& verbs) {
+  std::string lines = "    case \"$verb $word\" in\n";
+  for (const Verb& verb : verbs) {
+    if (!verb.path.empty()) lines += fmt::format("      ' {0}') verb=' {0}' ;;\n", verb.path);
+  }
+  return lines + "    esac\n";
+}
+
+// What can follow it.
+std::string names_case(const std::vector<Verb>& verbs) {
+  std::string lines = "  case \"${verb# }\" in\n";
+  for (const Verb& verb : verbs) lines += fmt::format("    '{}') names='{}' ;;\n", verb.path, flag_words(verb));
+  return lines + "  esac\n";
+}
+
 std::string bash_script(const std::vector<Verb>& verbs) {
   std::string script =
       "# onetap completion for bash: source <(onetap completion bash)\n"
       "_onetap() {\n"
-      "  local cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"${COMP_WORDS[COMP_CWORD-1]}\" path='' word words=''\n"
-      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-      "    case \"$path $word\" in\n";
-  for (const Verb& verb : verbs) {
-    if (!verb.path.empty()) script += fmt::format("      ' {0}') path=' {0}' ;;\n", verb.path);
-  }
-  script += "    esac\n  done\n  case \"$prev\" in\n";
+      "  local cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"${COMP_WORDS[COMP_CWORD-1]}\" verb='' word names=''\n"
+      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n" +
+      verb_case(verbs) + "  done\n  case \"$prev\" in\n";
   for (const Choice& choice : choices()) {
     script += fmt::format("    {}) COMPREPLY=($(compgen -W '{}' -- \"$cur\")); return ;;\n", choice.flag, choice.words);
   }
-  script += "  esac\n  case \"${path# }\" in\n";
-  for (const Verb& verb : verbs) script += fmt::format("    '{}') words='{}' ;;\n", verb.path, flag_words(verb));
-  script +=
-      "  esac\n"
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-      "}\n"
-      "complete -o default -F _onetap onetap\n";
+  script += "  esac\n" + names_case(verbs) +
+            "  COMPREPLY=($(compgen -W \"$names\" -- \"$cur\"))\n"
+            "}\n"
+            "complete -o default -F _onetap onetap\n";
   return script;
 }
 
 std::string zsh_script(const std::vector<Verb>& verbs) {
-  return "#compdef onetap\n# onetap completion for zsh: source <(onetap completion zsh)\n"
-         "autoload -U +X compinit && compinit -u\nautoload -U +X bashcompinit && bashcompinit\n" +
-         bash_script(verbs);
+  std::string script =
+      "#compdef onetap\n"
+      "# onetap completion for zsh: source <(onetap completion zsh), or as _onetap in a folder of fpath\n"
+      "_onetap() {\n"
+      "  local verb='' word names='' previous=\"$words[CURRENT-1]\"\n"
+      "  for word in \"${(@)words[2,CURRENT-1]}\"; do\n" +
+      verb_case(verbs) + "  done\n  case \"$previous\" in\n";
+  for (const Choice& choice : choices()) {
+    script += fmt::format("    {}) compadd -- {}; return ;;\n", choice.flag, choice.words);
+  }
+  script += "  esac\n" + names_case(verbs) +
+            "  compadd -- ${=names}\n"
+            "  _files\n"
+            "}\n"
+            "if [ \"$funcstack[1]\" = _onetap ]; then _onetap; else compdef _onetap onetap; fi\n";
+  return script;
 }
 
 std::string fish_quote(const std::string& text) {
@@ -142,6 +165,7 @@ std::string fish_script(const std::vector<Verb>& verbs) {
 void add_completion(CLI::App& app, Action& action) {
   auto shell = std::make_shared<std::string>();
   CLI::App* verb = app.add_subcommand("completion", "print shell completion");
+  needs_every_verb(*verb);
   verb->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
   verb->footer(
       "Examples:\n"

@@ -192,7 +192,7 @@ void add_count(CLI::App& app, Action& action) {
                    "in pruned ones (auto), or one of them for all")
       ->transform(CLI::Transformer(shortcuts))
       ->option_text("auto|once|twice [auto]");
-  auto* json = verb->add_flag("--json", options->json, "for programs");
+  auto* json = verb->add_flag("--json", options->json, "print JSON");
   verb->add_flag("--csv", options->csv, "one line a layer, for spreadsheets")->excludes(json);
   verb->footer(
       "Examples:\n"

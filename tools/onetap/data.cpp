@@ -90,15 +90,21 @@ SplitReport check_split(const std::string& name, const Dataset& data, size_t cla
 }
 
 int run_check(const std::string& spec, bool json) {
-  const DataSource source = open_data(spec);
+  // Strictly: what training would pass over is what this looks for.
+  const bool is_folder = parse_data_spec(spec).kind == "folder";
+  const DataSource source = open_data(is_folder ? spec + ",strict" : spec);
   warn_of_skipped(source);
-  const SplitReport splits[] = {check_split("train", *source.train, source.classes.size()),
-                                check_split("test", *source.test, source.classes.size())};
+  std::vector<SplitReport> splits = {check_split("train", *source.train, source.classes.size())};
+  if (source.validation != nullptr) {
+    splits.push_back(check_split("validation", *source.validation, source.classes.size()));
+  }
+  splits.push_back(check_split("test", *source.test, source.classes.size()));
   size_t bad = 0;
   for (const SplitReport& split : splits) bad += split.problems.size();
   if (json) {
     nlohmann::ordered_json object = {{"data", spec}, {"classes", source.classes}, {"ok", bad == 0}};
     object["skipped"] = source.skipped;
+    object["other_files"] = source.other_files;
     for (const SplitReport& split : splits) {
       object["splits"][split.name] = {{"images", split.images},
                                       {"smallest_class", split.smallest_class},
@@ -163,7 +169,7 @@ void add_data(CLI::App& app, Action& action) {
   auto json = std::make_shared<bool>(false);
   CLI::App* check_verb = verb->add_subcommand("check", "read every image and count the classes");
   check_verb->add_option("DATA", *spec, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR")->required();
-  check_verb->add_flag("--json", *json, "for programs");
+  check_verb->add_flag("--json", *json, "print JSON");
   check_verb->footer(
       "Examples:\n"
       "  onetap data check cifar10:data\n"

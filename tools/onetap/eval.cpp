@@ -8,14 +8,14 @@
 #include "onetap/count/count.h"
 #include "onetap/data/score.h"
 #include "onetap/graph/method.h"
-#include "onetap/runtime/reference.h"
-#include "onetap/runtime/session_pool.h"
 #include "onetap/tap/tap_file.h"
+#include "tools/onetap/class_table.h"
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/executor.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/table.h"
-#include "tools/onetap/verbs.h"
+#include "tools/onetap/training.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -28,21 +28,6 @@
 #include <memory>
 
 namespace onetap::tool {
-namespace {
-
-// What computes the outputs of an image, on several threads at once; each way has its own need of memory.
-std::function<std::vector<float>(const float*)> executor(const EvalArguments& options, const TapNet& net) {
-  if (options.reference) {
-    check_reference(net, options.memory_limit);
-    return [&net, limit = options.memory_limit](const float* image) { return run_reference(net, image, limit); };
-  }
-  ModelOptions model;
-  model.memory_limit = options.memory_limit;
-  const auto sessions = std::make_shared<SessionPool>(std::make_shared<const Model>(net, model));
-  return [sessions](const float* image) { return sessions->run(image); };
-}
-
-}  // namespace
 
 std::optional<int64_t> frozen_step(const TapNet& net) {
   const auto fact = net.facts.find("step");
@@ -54,7 +39,7 @@ std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::strin
   if (options.data.empty()) fail_usage("[eval] {} does not say what it was trained on: expected --data", path);
   const auto source = opened.open(options.data);
   net.graph.check_classifier(static_cast<int64_t>(source->classes.size()));
-  const auto run = executor(options, net);
+  const auto run = make_executor(net, {options.reference, options.memory_limit});
   ScoreOptions score;
   score.view = network_view(net.graph, net.pixels, "eval");
   score.threads = options.threads > 0 ? options.threads : available_cpus();
@@ -67,8 +52,17 @@ std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::strin
   console().clear_progress();
   const bool finite = std::all_of(said.outputs.begin(), said.outputs.end(), [](float v) { return std::isfinite(v); });
   if (!finite) fail("[eval] expected finite outputs, got nan or inf ({})", path);
-  return {{path, net.graph.name(), method_of(net.graph), "frozen", frozen_step(net), said.accuracy(), said.loss(),
-           count_network(net.graph, CountRules::kPaper).params, weight_type_name(net.weight_type)}};
+  EvalRow row{path,
+              net.graph.name(),
+              method_of(net.graph),
+              "frozen",
+              frozen_step(net),
+              said.accuracy(),
+              said.loss(),
+              count_network(net.graph, CountRules::kPaper).params,
+              weight_type_name(net)};
+  if (options.per_class) row.classes = class_scores(said, source->classes);
+  return {row};
 }
 
 namespace {
@@ -81,6 +75,10 @@ void print_eval_json(const std::vector<EvalRow>& rows) {
                                      {"loss", row.loss}, {"params", row.params}};
     if (row.step) object["step"] = *row.step;
     if (!row.weights.empty()) object["weights"] = row.weights;
+    if (row.classes) {
+      object["top5"] = row.classes->top5;
+      object["per_class"] = class_json(*row.classes);
+    }
     list.push_back(std::move(object));
   }
   std::cout << json_text(list, 2) << '\n';
@@ -101,6 +99,12 @@ void print_eval_table(const std::vector<EvalRow>& rows) {
                with_thousands(row.params)});
   }
   std::cout << table.text();
+  for (const EvalRow& row : rows) {
+    if (!row.classes) continue;
+    std::cout << '\n';
+    console().print(fmt::format("{}, {}", row.path, row.form));
+    std::cout << class_table(*row.classes);
+  }
 }
 
 std::map<std::string, Binarize> binarize_words() {
@@ -113,7 +117,8 @@ int run_eval(const EvalArguments& options) {
   OpenedData opened;
   std::vector<EvalRow> rows;
   for (const std::string& path : options.paths) {
-    const auto more = looks_like_tap(path) ? evaluate_tap(options, path, opened) : evaluate_run(options, path, opened);
+    const auto evaluate = looks_like_tap(path) ? evaluate_tap : open_training("eval").evaluate_run;
+    const auto more = evaluate(options, path, opened);
     rows.insert(rows.end(), more.begin(), more.end());
   }
   options.json ? print_eval_json(rows) : print_eval_table(rows);
@@ -146,13 +151,18 @@ void add_eval(CLI::App& app, Action& action) {
       "--reference", options->reference,
       "run .tap files by the reference executor: plain loops, slow, what everything faster is tested against");
   add_memory_option(*verb, options->memory_limit);
-  verb->add_flag("--json", options->json, "for programs");
+  verb->add_flag(
+      "--per-class", options->per_class,
+      "also top-5 accuracy, the accuracy of every class and the confusion matrix (of the hard network); a run "
+      "keeps them in classes.json, which 'onetap report' shows");
+  verb->add_flag("--json", options->json, "print JSON");
   verb->footer(
       "Examples:\n"
       "  onetap eval runs/first\n"
       "  onetap eval runs/dense runs/sal --json\n"
       "  onetap eval runs/sanet --data cifar10:DIR --checkpoint best\n"
       "  onetap eval model.tap --data cifar10:DIR\n"
+      "  onetap eval runs/first --per-class\n"
       "\nForms: dense; soft, every weight scaled by its attention (params: all trainable values); hard, the kept\n"
       "taps alone (params: 32-bit words of kept weights and positions, as the paper counts); frozen, a .tap file,\n"
       "run without LibTorch.");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "onetap/graph/method.h"
+#include "onetap/journal/class_scores.h"
 #include "onetap/recipe/choices.h"
 #include "onetap/tap/tap_net.h"
 #include "tools/onetap/opened_data.h"
@@ -23,6 +24,7 @@ struct EvalArguments {
   int64_t memory_limit = 0;
   bool no_ema = false;
   bool reference = false;
+  bool per_class = false;
   bool json = false;
 };
 
@@ -31,7 +33,8 @@ struct EvalRow {
   std::string path, network, method, form;
   std::optional<int64_t> step;  // unless a .tap does not say
   double accuracy = 0, loss = 0, params = 0;
-  std::string weights;  // how a .tap keeps them: f32, f16
+  std::string weights;                                // how a .tap keeps them: f32, f16
+  std::optional<ClassScores> classes = std::nullopt;  // with --per-class, unless the form is soft
 };
 
 // As --method spells it: "conv" for a dense network.
@@ -45,6 +48,7 @@ std::optional<int64_t> frozen_step(const TapNet& net);
 
 // By our own runtime on the test set of options.data. kFailure if an output is not finite.
 std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::string& path, OpenedData& opened);
+// By LibTorch, in the training module.
 std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::string& path, OpenedData& opened);
 
 }  // namespace onetap::tool

@@ -1,8 +1,11 @@
 // onetap eval on runs: soft and hard, by LibTorch.
+#include "onetap/base/file.h"
 #include "onetap/count/count.h"
+#include "onetap/data/score.h"
 #include "onetap/graph/method.h"
 #include "onetap/train/evaluate.h"
 #include "onetap/train/finite.h"
+#include "tools/onetap/class_table.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/eval.h"
 #include "tools/onetap/open_run.h"
@@ -10,6 +13,17 @@
 #include <fmt/format.h>
 
 namespace onetap::tool {
+namespace {
+
+// Into the row and, on the run's own test set, into the run.
+void keep_classes(const EvalArguments& options, const OpenRun& run, const Predictions& said, EvalRow& row) {
+  row.classes = class_scores(said, run.source->classes);
+  row.classes->step = run.checkpoint.state.step;
+  row.classes->form = row.form;
+  if (options.data.empty()) write_file_atomic(RunFiles(row.path).classes(), row.classes->json());
+}
+
+}  // namespace
 
 std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::string& path, OpenedData& opened) {
   RunArguments arguments;
@@ -31,6 +45,16 @@ std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::strin
     console().progress(fmt::format("{}: testing {}/{}", path, images, run.source->test->size()));
     return true;
   };
+  Predictions said;
+  if (options.per_class) {
+    eval.collect = [&](const torch::Tensor& outputs, const torch::Tensor& labels) {
+      const auto values = outputs.to(torch::kCPU, torch::kFloat32).contiguous();
+      const auto answers = labels.to(torch::kCPU).contiguous();
+      said.classes = values.size(1);
+      said.outputs.insert(said.outputs.end(), values.data_ptr<float>(), values.data_ptr<float>() + values.numel());
+      said.labels.insert(said.labels.end(), answers.data_ptr<int64_t>(), answers.data_ptr<int64_t>() + answers.numel());
+    };
+  }
   const EvalResult result = [&] {
     try {
       return evaluate(run.module, *run.source->test, eval).value();
@@ -52,6 +76,7 @@ std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::strin
               ""};
   if (!has_soft) {  // it is what it will be frozen to
     row.params = count_network(run.graph, CountRules::kPaper).params;
+    if (options.per_class) keep_classes(options, run, said, row);
     return {row};
   }
   row.form = "soft";
@@ -60,6 +85,7 @@ std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::strin
   hard.accuracy = result.hard.accuracy;
   hard.loss = result.hard.loss;
   hard.params = count_network(run.graph, CountRules::kPaper).params;
+  if (options.per_class) keep_classes(options, run, said, hard);
   return {row, hard};
 }
 

@@ -4,11 +4,16 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/safetensors.h"
-#include "onetap/emit/onnx.h"
 #include "onetap/journal/run_files.h"
+#include "onetap/quant/float_net.h"
+#include "onetap/runtime/memory.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
-#include "tools/onetap/verbs.h"
+#include "tools/onetap/export_c.h"
+#include "tools/onetap/frozen_argument.h"
+#include "tools/onetap/onnx.h"
+#include "tools/onetap/other_file.h"
+#include "tools/onetap/training.h"
 
 #include <deque>
 #include <memory>
@@ -17,7 +22,8 @@ namespace onetap::tool {
 namespace {
 
 // Dense tensors with zeros where weights were pruned: any framework runs it, none gains by it.
-std::string dense_safetensors(const TapNet& net) {
+std::string dense_safetensors(const TapNet& given) {
+  const TapNet net = given.is_int8() ? float_net(given) : given;
   std::deque<std::vector<float>> held;
   std::vector<TensorView> views;
   for (const Node& node : net.graph.nodes()) {
@@ -32,18 +38,28 @@ std::string dense_safetensors(const TapNet& net) {
   return safetensors_bytes(std::move(views));
 }
 
-int run_export(const ExportArguments& options) {
+int run_export(const ExportArguments& options, ExportCArguments to_c) {
+  if (options.format == "c") {
+    to_c.source = frozen_file(options.source, "export").string();
+    to_c.out = options.out;
+    if (!looks_like_tap(to_c.source)) fail_data("[export] expected a .tap file, got {}", options.source);
+    export_c(to_c);
+    return 0;
+  }
   const bool to_onnx = options.format == "onnx";
+  check_other_file("export", options.source, options.out);
   if (looks_like_tap(options.source)) {
     const TapNet net = read_tap(options.source);
-    write_file_atomic(options.out, to_onnx ? onnx_model(net) : dense_safetensors(net));
+    write_file_atomic(options.out, to_onnx ? onnx_bytes(net, options.onnx) : dense_safetensors(net));
+  } else if (to_onnx && holds_frozen(options.source)) {
+    write_file_atomic(options.out, onnx_bytes(read_tap(frozen_file(options.source, "export")), options.onnx));
   } else if (!RunFiles(options.source).holds_run()) {
     fail_data("[export] expected {}a .tap file, got {}", to_onnx ? "" : "a run directory or ", options.source);
   } else if (to_onnx) {
-    fail_usage("[export] expected a .tap file, got the run {}: freeze it first (onetap freeze {} -o model.tap)",
+    fail_usage("[export] expected a .tap file, got the run {} without one: freeze it first (onetap freeze {})",
                options.source, options.source);
   } else {
-    export_run(options);
+    open_training("export").export_run(options);
   }
   console().print(options.out);
   return 0;
@@ -53,21 +69,46 @@ int run_export(const ExportArguments& options) {
 
 void add_export(CLI::App& app, Action& action) {
   auto options = std::make_shared<ExportArguments>();
-  CLI::App* verb = app.add_subcommand("export", "a run or a .tap file as .safetensors, a .tap file as .onnx");
+  auto to_c = std::make_shared<ExportCArguments>();
+  CLI::App* verb = app.add_subcommand("export", "a run or a .tap file as .safetensors, a .tap file as .onnx or as C");
   verb->add_option("SOURCE", options->source, "a run directory or a .tap file")->required();
-  verb->add_option("--to", options->format, "format")->check(CLI::IsMember({"safetensors", "onnx"}))->required();
-  verb->add_option("-o,--out", options->out, "the file to write")->required()->option_text("FILE");
+  verb->add_option("--to", options->format, "format")->check(CLI::IsMember({"safetensors", "onnx", "c"}))->required();
+  verb->add_option("-o,--out", options->out, "the file to write; of C, the folder")->required()->option_text("OUT");
   verb->add_option("--checkpoint", options->checkpoint, "of a run: last, best or a step number")
       ->option_text("WHICH [last]");
+  verb->add_option("--name", to_c->name, "of C: what functions and files are called (default: as the .tap file)")
+      ->option_text("NAME");
+  verb->add_option("--schedule", to_c->schedule, "of C: rows (least memory) or layers")
+      ->check(CLI::IsMember({"rows", "layers"}))
+      ->option_text("HOW [rows]");
+  const auto add_limit = [&](const char* flag, const char* help, int64_t& bytes) {
+    verb->add_option_function<std::string>(
+            flag, [flag, &bytes](const std::string& text) { bytes = parse_memory(text, flag); }, help)
+        ->option_text("SIZE");
+  };
+  add_limit("--flash", "of C: refuse a network that needs more flash", to_c->flash);
+  add_limit("--ram", "of C: refuse a network that needs more RAM", to_c->ram);
+  verb->add_flag("--json", to_c->json, "of C: sizes for programs");
+  verb->add_option("--opset", options->onnx.opset, "of ONNX's operators, 13 to 20")->option_text("N [13]");
+  verb->add_option("--batch", options->onnx.batch, "images of an ONNX model's input: a number, or symbolic for any")
+      ->option_text("N [symbolic]");
+  verb->add_option("--form", options->onnx.form,
+                   "in ONNX, layers whose outputs share positions: dense, or shift (moved channels, then 1x1)")
+      ->check(CLI::IsMember({"dense", "shift"}))
+      ->option_text("FORM [dense]");
   verb->footer(
       "Examples:\n"
       "  onetap export runs/sanet --to safetensors -o weights.safetensors\n"
       "  onetap export model.tap --to safetensors -o dense.safetensors\n"
       "  onetap export model.tap --to onnx -o model.onnx\n"
+      "  onetap export model.tap --to c --flash 256K --ram 64K -o model\n"
+      "  onetap export model.tap --to onnx -o model.onnx --opset 18 --batch 1 --form shift\n"
+      "  onetap export runs/sanet --to onnx -o model.onnx          (of runs/sanet/model.tap)\n"
       "\nA run gives the hard network with torchvision's names, pruned weights as zeros, batch norms as they are:\n"
       "PyTorch loads it, and so does 'onetap train --init'. A .tap gives the folded network: weights and biases.\n"
-      "As ONNX it is the whole network for ONNX runtimes, which compute the zeros too; the input are scaled pixels.");
-  verb->callback([options, &action] { action = [options] { return run_export(*options); }; });
+      "As ONNX it is the whole network for ONNX runtimes, which compute the zeros too; the input are scaled pixels.\n"
+      "As C it is a folder of C99 sources without dependencies, with a self-test.");
+  verb->callback([options, to_c, &action] { action = [options, to_c] { return run_export(*options, *to_c); }; });
 }
 
 }  // namespace onetap::tool

@@ -19,11 +19,12 @@
 #include "tools/onetap/freeze_report.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/open_run.h"
-#include "tools/onetap/verbs.h"
+#include "tools/onetap/training.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -72,6 +73,8 @@ TapNet frozen_net(const FreezeArguments& options, const OpenRun& run) {
   net.facts = {{"onetap", ONETAP_VERSION},
                {"step", std::to_string(run.checkpoint.state.step)},
                {"method", method_summary(run.graph)}};
+  net.value_ranges =
+      read_ranges(run.checkpoint, run.graph, options.run.no_ema ? KeptWeights::kTrained : KeptWeights::kAveraged);
   return net;
 }
 
@@ -129,8 +132,30 @@ TapNet recalibrated_net(const FreezeArguments& options, OpenRun& run, const TapN
   const int64_t images = recalibrate_run(options, run);
   check.recalibrated(run.module);
   TapNet again = frozen_net(options, run);
+  again.value_ranges.clear();  // they were found with other statistics
   again.facts["recalibrated"] = fmt::format("{} images", images);
   return again;
+}
+
+// Of a checkpoint before the last: its taps may not be those that the run would have ended with.
+std::optional<std::string> unfinished_warning(const OpenRun& run) {
+  const int64_t per_epoch = BatchStream::batch_count(run.source->train->size(), run.recipe.batch_size);
+  const RunState& state = run.checkpoint.state;
+  if (state.ended || state.step >= per_epoch * run.recipe.all_epochs()) return std::nullopt;
+  const std::string where = fmt::format("this checkpoint is from step {}, epoch {} of {}", state.step,
+                                        state.step / per_epoch, run.recipe.all_epochs());
+  if (!has_soft_form(run.graph)) return where;
+  return fmt::format("{}, at temperature {:.3g} (t1 is {:.3g}): the taps may still change", where, state.temperature,
+                     run.recipe.t1);
+}
+
+void add_warnings(const FreezeArguments& options, const OpenRun& run, bool for_int8, FreezeReport& report) {
+  constexpr int64_t kUsualImages = 5000;
+  const int64_t images = std::min(kUsualImages, run.source->train->size());
+  const bool own_data = options.run.data.empty();  // else steps of an epoch are not known
+  if (const auto text = own_data ? unfinished_warning(run) : std::nullopt) report.warnings.push_back(*text);
+  if (for_int8) return;  // such a run is hard from its first step on
+  if (const auto text = hardening_warning(report.stages, images)) report.warnings.push_back(*text);
 }
 
 FreezeReport freeze_run(const FreezeArguments& options) {
@@ -140,6 +165,12 @@ FreezeReport freeze_run(const FreezeArguments& options) {
   report.out = options.out.empty() ? RunFiles(options.run.run).model() : fs::path(options.out);
   const UncheckedFile file(report.out);
   const TapNet whole = frozen_net(options, run);
+  const bool for_int8 = !whole.value_ranges.empty();  // its norms and taps are fixed
+  if (for_int8 && options.recalibrate > 0) {
+    fail_usage(
+        "[freeze] expected no --recalibrate of a run with --quantize, whose statistics its ranges belong to ({})",
+        options.run.run);
+  }
   TapNet net = whole;
   report.drop = drop_from(net, options.drop);
   // At once: a place that cannot be written to, or a network too large to be checked, is known before the long part.
@@ -163,6 +194,7 @@ FreezeReport freeze_run(const FreezeArguments& options) {
   check_stages(check.stages(), net.weight_type, options.drops_zeros_alone());
   file.put_in_place();
   report.stages = check.stages();
+  add_warnings(options, run, for_int8, report);
   measure(run, report);
   return report;
 }
@@ -173,12 +205,16 @@ void refuse_flags_of_runs(const FreezeArguments& options) {
     fail_usage("[freeze] {} is frozen: --checkpoint, --recalibrate, --no-ema and --dtype need a run", path);
   }
   if (options.run.data.empty()) fail_usage("[freeze] {} does not say what it was trained on: expected --data", path);
-  if (options.out.empty()) fail_usage("[freeze] expected -o, the file to write what is left of {} to", path);
+  if (options.out.empty()) fail_usage("[freeze] expected -o, the file to write (a smaller {})", path);
 }
 
 FreezeReport freeze_tap(const FreezeArguments& options) {
   refuse_flags_of_runs(options);
   const TapNet given = read_tap(options.run.run);
+  if (given.is_int8()) {
+    fail_usage("[freeze] expected a network of floats, got an int8 one ({}): drop weights before 'onetap quantize'",
+               options.run.run);
+  }
   OpenedData opened;
   const auto source = opened.open(options.run.data);
   given.graph.check_classifier(static_cast<int64_t>(source->classes.size()));
@@ -206,6 +242,7 @@ FreezeReport freeze_tap(const FreezeArguments& options) {
 int run_freeze(const FreezeArguments& options) {
   FreezeReport report = looks_like_tap(options.run.run) ? freeze_tap(options) : freeze_run(options);
   report.file = fs::file_size(report.out);
+  for (const std::string& warning : report.warnings) console().warn(warning);
   if (options.json) {
     std::cout << json_text(freeze_json(report), 2) << '\n';
     return 0;
@@ -231,7 +268,7 @@ void add_drop_options(CLI::App& verb, DropOptions& drop) {
 
 void add_freeze(CLI::App& app, Action& action) {
   auto options = std::make_shared<FreezeArguments>();
-  CLI::App* verb = app.add_subcommand("freeze", "a run to a .tap file: one tap per slice, batch norm folded, checked");
+  CLI::App* verb = app.add_subcommand(kFreeze.name, kFreeze.summary);
   // The stages are compared to the last digits; a GPU convolves with fewer (TF32).
   options->run.add(*verb, RunArguments::Where::kCpu);
   verb->get_option("RUN")->description("a run directory, or a .tap file to drop weights from");
@@ -241,12 +278,12 @@ void add_freeze(CLI::App& app, Action& action) {
       ->transform(CLI::Transformer(types))
       ->option_text("f32|f16 [f32]");
   verb->add_option("--recalibrate", options->recalibrate,
-                   "take batch norm's statistics anew from N training images, with the kept taps alone")
+                   "recompute batch norm's statistics from N training images, with the kept taps only")
       ->check(CLI::Range(1, 1 << 30))
       ->option_text("N");
   add_drop_options(*verb, options->drop);
   add_memory_option(*verb, options->memory_limit);
-  verb->add_flag("--json", options->json, "for programs");
+  verb->add_flag("--json", options->json, "print JSON");
   verb->footer(
       "Examples:\n"
       "  onetap freeze runs/sanet -o model.tap\n"
@@ -257,7 +294,11 @@ void add_freeze(CLI::App& app, Action& action) {
       "\nStages: soft and hard, the trained network by LibTorch; folded, the frozen network in memory, dropped, the\n"
       "same without dropped weights, and file, read back, by the runtime. Outputs that differ by more than rounding\n"
       "after 'hard' (or 'recalibrated') end with exit code 3, and no file is left; what --drop-below and --density\n"
-      "cost is shown, and is yours to judge. A dense run freezes too.");
+      "cost is shown, and is yours to judge. A dense run freezes too. What is checked are outputs on the test images "
+      "(all, or\n"
+      "--images), not that hard accuracy is near soft: where it lies 1 point or more below, or the run is unfinished, "
+      "a\n"
+      "warning says so.");
   verb->callback([options, &action] { action = [options] { return run_freeze(*options); }; });
 }
 

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace onetap::tool {
 namespace {
 
@@ -66,6 +68,7 @@ nlohmann::ordered_json freeze_json(const FreezeReport& report) {
   object["dropped"] = report.drop.dropped;
   object["drop_below"] = report.drop.below;
   object["layers"] = std::move(layers);
+  object["warnings"] = report.warnings;
   return object;
 }
 
@@ -89,6 +92,28 @@ std::vector<std::string> freeze_notes(const FreezeReport& report) {
   std::vector<std::string> notes = {size_note(report)};
   if (report.drop.weights > 0) notes.push_back(drop_note(report.drop));
   return notes;
+}
+
+std::optional<std::string> hardening_warning(const std::vector<Stage>& stages, int64_t images) {
+  constexpr double kFarApart = 0.01;
+  const auto find = [&](const char* name) {
+    const auto found =
+        std::find_if(stages.begin(), stages.end(), [&](const Stage& stage) { return stage.name == name; });
+    return found == stages.end() ? nullptr : &found->predictions;
+  };
+  const Predictions* soft = find("soft");
+  const Predictions* recalibrated = find("recalibrated");
+  const Predictions* kept = recalibrated != nullptr ? recalibrated : find("hard");
+  if (soft == nullptr || kept == nullptr) return std::nullopt;
+  const double lost = soft->accuracy() - kept->accuracy();
+  if (lost < kFarApart) return std::nullopt;
+  return fmt::format("the kept taps alone reach {}, {:.2f} points less than the network in training ({}). {}",
+                     percent_text(kept->accuracy()), 100 * lost, percent_text(soft->accuracy()),
+                     recalibrated != nullptr
+                         ? "Its attention is not settled: train to a lower temperature (t1)"
+                         : fmt::format("--recalibrate {} takes batch norm's statistics anew, for the kept taps; "
+                                       "compare its accuracy here",
+                                       images));
 }
 
 }  // namespace onetap::tool

@@ -69,13 +69,13 @@ void add_frontier(CLI::App& app, Action& action) {
           "(default: the run's own; needed for a .tap without a run)")
       ->allow_extra_args(false)
       ->option_text("TEXT");
-  verb->add_flag("--no-eval", options->no_eval, "test nothing: take the last hard accuracy that the runs recorded");
-  verb->add_flag("--mean-seeds", options->mean_seeds, "one point for runs that differ in their seed alone");
+  verb->add_flag("--no-eval", options->no_eval, "do not test: use the last hard accuracy recorded by the runs");
+  verb->add_flag("--mean-seeds", options->mean_seeds, "one point for runs that differ only in their seed");
   verb->add_option("-o,--out", options->out,
                    "directory for the results; or NAME.html for the page, with the other results in the directory NAME")
       ->option_text("DIR|FILE [frontier]");
   verb->add_option("--csv", options->csv, "write the points as CSV to this file, too")->option_text("FILE");
-  verb->add_option("--against", options->against, "onnxruntime: dense networks by ONNX Runtime, too")
+  verb->add_option("--against", options->against, "onnxruntime: also time dense networks with ONNX Runtime")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"onnxruntime"}))

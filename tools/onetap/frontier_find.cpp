@@ -2,18 +2,15 @@
 #include "onetap/base/text.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/find_runs.h"
 #include "tools/onetap/frontier_points.h"
 
-#include <algorithm>
 #include <set>
 
 namespace fs = std::filesystem;
 
 namespace onetap::tool {
 namespace {
-
-// Below an argument: DIR/SWEEP/RUN, REPRODUCED/runs/RUN.
-constexpr int kDeepest = 3;
 
 class Finder {
  public:
@@ -24,7 +21,7 @@ class Finder {
     const size_t before = found_.size() + twice_;
     std::error_code ignored;
     if (fs::is_directory(argument, ignored)) {
-      search(argument, kDeepest);
+      search(argument, kRunDepth);
     } else if (looks_like_tap(argument)) {
       take(argument);
     }
@@ -59,15 +56,8 @@ class Finder {
   void search(const fs::path& directory, int depth) {
     if (RunFiles(directory).holds_run()) return take(directory);
     if (depth == 0) return;
-    std::error_code error;
-    std::vector<fs::path> inside;
-    for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
-      inside.push_back(at->path());
-    }
-    if (error) console().warn(fmt::format("cannot read {}: {}", directory.string(), error.message()));
-    std::sort(inside.begin(), inside.end());
     const bool is_frontier = has_results(directory);
-    for (const fs::path& path : inside) {
+    for (const fs::path& path : sorted_entries(directory)) {
       const bool is_hidden = path.filename().string().front() == '.';
       // What earlier calls froze into their output lies beside its run.
       if (is_hidden || place(path) == out_ || has_results(path)) continue;

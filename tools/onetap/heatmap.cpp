@@ -10,6 +10,7 @@
 #include "onetap/journal/run_files.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/verbs.h"
 
 #include <fmt/format.h>
@@ -100,7 +101,7 @@ HeatmapInput read_frozen(const HeatmapArguments& arguments) {
     fail_usage("[heatmap] a frozen network has kept taps alone: --what mean-p and --epoch need a run ({})",
                arguments.source);
   }
-  const TapNet net = read_tap(arguments.source);
+  const TapNet net = read_tap(frozen_file(arguments.source, "heatmap"));
   HeatmapInput input{net.graph.name(), std::nullopt, kept_shares(net)};
   if (input.layers.empty()) {
     fail_data("[heatmap] expected tap convolutions, got {} ({})", kind_of(net.graph), arguments.source);
@@ -112,6 +113,10 @@ HeatmapInput read_frozen(const HeatmapArguments& arguments) {
 HeatmapInput read_shares(const HeatmapArguments& arguments) {
   std::error_code ignored;
   if (fs::is_regular_file(arguments.source, ignored)) return read_frozen(arguments);
+  // A run's own record has the epochs, and its attention; without one (a copy of the model alone) there are the taps.
+  if (holds_frozen(arguments.source) && !fs::exists(RunFiles(arguments.source).attention(), ignored)) {
+    return read_frozen(arguments);
+  }
   return read_run(arguments);
 }
 

@@ -101,7 +101,7 @@ void JobRunner::start(Processes& children, size_t index) {
     command.out = Sink::kLines;
     command.on_line = [this, index](std::string_view line) { slots_[index].output.append(line).append("\n"); };
   }
-  console().detail(fmt::format("{}: {}", job.name, job.run.files().holds_run() ? "goes on" : "starts"));
+  console().detail(fmt::format("{}: {}", job.name, job.run.files().holds_run() ? "resumes" : "starts"));
   slots_[index].output.clear();
   running_[children.start(command)] = index;
   slots_[index].state = State::kRunning;

@@ -103,11 +103,11 @@ int run_launch(const LaunchOptions& options) {
 void add_launch(CLI::App& app, Action& action) {
   auto options = std::make_shared<LaunchOptions>();
   CLI::App* verb = app.add_subcommand("launch", "run a command as several processes that work together");
-  verb->add_option("-n,--processes", options->ranks, "how many")
+  verb->add_option("-n,--processes", options->ranks, "number of processes")
       ->required()
       ->check(CLI::Range(1, 1024))
       ->option_text("N");
-  verb->add_option("--master-port", options->master_port, "where they meet (default: a free port)")
+  verb->add_option("--master-port", options->master_port, "port of rank 0 (default: a free port)")
       ->check(CLI::Range(1, 65535))
       ->option_text("PORT");
   verb->add_option("--grace", options->grace, "seconds that the others have to end once one has failed")
@@ -121,7 +121,8 @@ void add_launch(CLI::App& app, Action& action) {
       "  onetap launch -n 4 --master-port 29500 -- train --data shapes --threads 2 --out runs/four --resume\n"
       "\n'train' shares its work among them: each computes a part of every batch.\n"
       "\nEach process finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its\n"
-      "environment, as from torchrun. Rank 0 speaks as if it were alone; what the others write to stderr comes with\n"
+      "environment, as from torchrun. The output of rank 0 is shown unchanged; what the others write to stderr comes "
+      "with\n"
       "'[rank 1] ' before it, what they write to stdout only with -v, on stderr too.\n"
       "If one fails, the others are told to end (SIGTERM, SIGKILL after --grace); the exit code is its own, or 1 if a\n"
       "signal ended it. Ctrl-C is passed on to all and waits for them; a second one kills them.");

@@ -1,8 +1,12 @@
 // onetap VERB [options] [args]
+#include "tools/onetap/main.h"
+
 #include "onetap/base/error.h"
 #include "onetap/base/file.h"
 #include "onetap/base/version.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/mistyped.h"
+#include "tools/onetap/training.h"
 #include "tools/onetap/verbs.h"
 
 #include <cerrno>
@@ -33,13 +37,13 @@ void add_globals(CLI::App& app, Globals& globals) {
       ->option_text("WHEN");
 }
 
-int usage_error(const CLI::App& app, const CLI::ParseError& problem) {
+int usage_error(const CLI::App& app, const CLI::ParseError& problem, const std::vector<std::string>& words) {
   const CLI::App* verb = &app;
   while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
   std::string path = verb->get_name();
   for (const CLI::App* up = verb->get_parent(); up != nullptr; up = up->get_parent())
     path.insert(0, up->get_name() + " ");
-  console().error(std::string(problem.what()) + " ('" + path + " --help' explains)");
+  console().error(mistyped_word(app, words).value_or(problem.what()) + " ('" + path + " --help' explains)");
   return kUsageExit;
 }
 
@@ -51,9 +55,10 @@ std::string write_reason(int number) {
   return "";
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Trains convolutions down to one tap per kernel slice (Shift Attention Layers), and ships what is left.",
-               "onetap");
+int parse_and_run(int argc, char** argv) {
+  CLI::App app(
+      "Trains convolutions with one tap per kernel slice (Shift Attention Layers), freezes them and runs them.",
+      "onetap");
   app.require_subcommand(1);
   app.fallthrough();
   app.set_version_flag("--version", "onetap " ONETAP_VERSION);
@@ -71,7 +76,7 @@ int run(int argc, char** argv) {
       "\n'onetap VERB --help' explains each verb.");
 
   Action action;
-  add_train(app, action);
+  add_training_verb(app, action, kTrain);
   add_sweep(app, action);
   add_reproduce(app, action);
   add_launch(app, action);
@@ -79,16 +84,19 @@ int run(int argc, char** argv) {
   add_data(app, action);
   add_nets(app, action);
   add_count(app, action);
-  add_freeze(app, action);
-  add_prune(app, action);
-  add_sensitivity(app, action);
+  add_training_verb(app, action, kFreeze);
+  add_quantize(app, action);
+  add_training_verb(app, action, kPrune);
+  add_training_verb(app, action, kSensitivity);
   add_run(app, action);
   add_bench(app, action);
+  add_import(app, action);
   add_export(app, action);
   add_heatmap(app, action);
   add_report(app, action);
   add_frontier(app, action);
   add_completion(app, action);
+  add_manual(app, action);
 
   try {
     app.parse(argc, argv);
@@ -96,7 +104,7 @@ int run(int argc, char** argv) {
     return app.exit(request);
   } catch (const CLI::ParseError& problem) {
     console().configure(globals.colour, 0);
-    return usage_error(app, problem);
+    return usage_error(app, problem, {argv + 1, argv + argc});
   }
   console().configure(globals.colour, globals.quiet > 0 ? -1 : globals.verbose);
   const int code = action();
@@ -108,15 +116,22 @@ int run(int argc, char** argv) {
   return code;
 }
 
-}  // namespace
-}  // namespace onetap::tool
-
-int main(int argc, char** argv) {
-  using onetap::tool::console;
-  onetap::report_large_files_as_errors();
+int run(int argc, char** argv) {
   try {
-    return onetap::tool::run(argc, argv);
-  } catch (const onetap::Error& problem) {
+    return parse_and_run(argc, argv);
+  } catch (const TrainingNeeded& needed) {
+    (void)open_training(needed.verb);
+  }
+  return parse_and_run(argc, argv);
+}
+
+}  // namespace
+
+int run_command(int argc, char** argv) {
+  report_large_files_as_errors();
+  try {
+    return run(argc, argv);
+  } catch (const Error& problem) {
     console().error(problem.what());
     return problem.exit_code();
   } catch (const std::bad_alloc&) {
@@ -126,3 +141,5 @@ int main(int argc, char** argv) {
   }
   return 1;
 }
+
+}  // namespace onetap::tool

@@ -126,7 +126,7 @@ void add_nets(CLI::App& app, Action& action) {
   verb->add_flag("--text", options->text, "print the network text file: edit it and train it");
   verb->add_option("--tap", options->tap, "write it frozen, with random weights: to try speed and size before training")
       ->option_text("FILE");
-  verb->add_flag("--json", options->json, "for programs");
+  verb->add_flag("--json", options->json, "print JSON");
   verb->footer(
       "Examples:\n"
       "  onetap nets\n"

@@ -81,7 +81,7 @@ OpenRun open_network(const RunArguments& arguments) {
 
 OpenRun open_run(const RunArguments& arguments, OpenedData& opened) {
   OpenRun run = read_files(arguments);
-  run.source = opened.open(arguments.data.empty() ? run.recipe.data : absolute_data_spec(arguments.data));
+  run.source = opened.open(arguments.data.empty() ? recipe_data(run.recipe) : absolute_data_spec(arguments.data));
   check_network(run.graph, *run.source);
   load(arguments, run);
   return run;

@@ -1,6 +1,7 @@
 #include "tools/onetap/opened_data.h"
 
 #include "onetap/base/text.h"
+#include "onetap/data/folder.h"
 #include "onetap/data/source.h"
 #include "tools/onetap/console.h"
 
@@ -10,6 +11,9 @@ namespace onetap::tool {
 
 void warn_of_skipped(const DataSource& source) {
   constexpr size_t kNamed = 5;
+  if (!source.other_files.empty()) {
+    console().warn(fmt::format("left out files that are not read as images: {}", other_files_text(source.other_files)));
+  }
   if (source.skipped.empty()) return;
   const size_t count = source.skipped.size(), named = std::min(count, kNamed);
   std::vector<std::string> names(source.skipped.begin(), source.skipped.begin() + static_cast<std::ptrdiff_t>(named));

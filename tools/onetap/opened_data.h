@@ -9,7 +9,7 @@
 
 namespace onetap::tool {
 
-// One line on stderr about what an image folder holds beside files, if there is any.
+// One line on stderr each about what an image folder holds beside images: files of other formats, and what is no file.
 void warn_of_skipped(const DataSource& source);
 
 class OpenedData {

@@ -16,7 +16,7 @@
 #include "tools/onetap/open_run.h"
 #include "tools/onetap/prune_report.h"
 #include "tools/onetap/signals.h"
-#include "tools/onetap/verbs.h"
+#include "tools/onetap/training.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -195,7 +195,7 @@ int run_prune(const PruneArguments& options) {
 
 void add_prune(CLI::App& app, Action& action) {
   auto options = std::make_shared<PruneArguments>();
-  CLI::App* verb = app.add_subcommand("prune", "cut channels out of a trained dense network: l1, nisp, pcas");
+  CLI::App* verb = app.add_subcommand(kPrune.name, kPrune.summary);
   options->run.add(*verb, RunArguments::Where::kAnyDevice);
   verb->add_option("--by", options->by,
                    "score of a channel: sum of |w| of its filter, importance propagated from the classifier, or mean "
@@ -225,7 +225,7 @@ void add_prune(CLI::App& app, Action& action) {
   verb->add_option("-o,--out", options->out, "directory for network.txt, weights.safetensors and pruning.json")
       ->required()
       ->option_text("DIR");
-  verb->add_flag("--json", options->json, "for programs");
+  verb->add_flag("--json", options->json, "print JSON");
   verb->footer(
       "Examples:\n"
       "  onetap prune runs/resnet56 --by l1 --preset pruned-b --data cifar10 -o pruned/b\n"

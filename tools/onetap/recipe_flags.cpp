@@ -47,6 +47,12 @@ RecipeRequest read_recipe_request(const std::string& path, const RecipeFlags& fl
   }
   flags.apply(request.recipe);
   for (const auto& [key, value] : flags.given()) request.keys.insert(key);
+  if (request.recipe.optimizer == OptimizerChoice::kAdamW) {
+    // The defaults of the fields are SGD's.
+    constexpr double kRate = 1e-3, kDecay = 0.01;
+    if (request.keys.count("lr") == 0) request.recipe.lr = kRate;
+    if (request.keys.count("weight_decay") == 0) request.recipe.weight_decay = kDecay;
+  }
   return request;
 }
 

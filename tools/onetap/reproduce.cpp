@@ -122,7 +122,7 @@ std::string command_text(const Job& job) {
 const char* job_state(const Job& job, bool has_data) {
   if (job.is_done()) return "finished";
   if (!has_data) return "no data";
-  return job.kind == Job::Kind::kTrain && job.run.files().holds_run() ? "goes on" : "new";
+  return job.kind == Job::Kind::kTrain && job.run.files().holds_run() ? "resumes" : "new";
 }
 
 // Of the epochs of a training.
@@ -215,7 +215,7 @@ class Reproduction {
     write_results(nullptr);
     print();
     if (interrupted_by != 0 && runner.done() < jobs_.size()) {
-      console().note("stopped; the same command goes on");
+      console().note("stopped; the same command resumes");
       return 128 + interrupted_by;
     }
     if (const auto lost = runner.lost(); !lost.empty()) {
@@ -339,9 +339,10 @@ int run_reproduce(const ReproduceOptions& given) {
 
 void add_reproduce(CLI::App& app, Action& action) {
   auto options = std::make_shared<ReproduceOptions>();
-  CLI::App* verb = app.add_subcommand("reproduce", "the paper's tables and figures, ours beside the published ones");
+  CLI::App* verb =
+      app.add_subcommand("reproduce", "the paper's tables and figures, with our results and the published ones");
   verb->add_option("NAME", options->names, "experiments ('--list' has them), or all of the paper");
-  verb->add_flag("--list", options->list, "the experiments, and what each needs");
+  verb->add_flag("--list", options->list, "list the experiments and what each needs");
   verb->add_flag("--dry-run", options->dry_run,
                  "list every run with its command and its estimated time, train nothing");
   verb->add_option("--epochs-scale", options->scale,
@@ -349,19 +350,19 @@ void add_reproduce(CLI::App& app, Action& action) {
       ->check(CLI::Range(0.001, 10.0))
       ->option_text("X [1]");
   verb->add_option("--seeds", options->seeds, "train each row with these seeds")->option_text("N,... [0]");
-  verb->add_option("--only", options->only, "rows of this name alone ('*' and '?' match); may be given several times")
+  verb->add_option("--only", options->only, "only rows of this name ('*' and '?' match); may be given several times")
       ->allow_extra_args(false)
       ->option_text("ROW");
   verb->add_option(
           "--data", options->data,
-          "cifar10:DIR, cifar100:DIR, folder:DIR (ImageNet); once for each (default: what 'data fetch' has got)")
+          "cifar10:DIR, cifar100:DIR, folder:DIR (ImageNet); once for each (default: the data cache of 'data fetch')")
       ->allow_extra_args(false)
       ->option_text("TEXT");
   verb->add_option("-o,--out", options->out, "directory for the runs and the results")->option_text("DIR [reproduced]");
   verb->add_option("-j,--jobs", options->jobs, "runs at a time; they share the cores and the GPU")
       ->check(CLI::Range(1, 1024))
       ->option_text("N [1]");
-  verb->add_flag("--report-only", options->report_only, "make tables, figures and pages of the runs that are there");
+  verb->add_flag("--report-only", options->report_only, "write tables, figures and pages from the existing runs");
   verb->add_flag("--json", options->json, "print the results as JSON");
   verb->add_option("--program", options->program, "start this program instead of onetap itself")->option_text("PATH");
   options->flags.add(*verb, kRunFields);
@@ -373,8 +374,8 @@ void add_reproduce(CLI::App& app, Action& action) {
       "  onetap reproduce table1 --epochs-scale 0.1 --data cifar10:DIR --out tenth --device cuda\n"
       "  onetap reproduce table1 --only SANet --seeds 0,1 --data cifar10:DIR --out paper -j 2\n"
       "  onetap reproduce all --report-only --out paper\n"
-      "\nRuns lie in DIR/runs, shared by all experiments; results.md, results.csv, results.json, figure.svg and\n"
-      "index.html in DIR/NAME. Ctrl-C stops with checkpoints; the same command goes on, tries again what failed and\n"
+      "\nRuns are in DIR/runs, shared by all experiments; results.md, results.csv, results.json, figure.svg and\n"
+      "index.html in DIR/NAME. Ctrl-C stops with checkpoints; the same command resumes, retries what failed and\n"
       "trains nothing twice. Each row shows its longest finished runs. Rows without data are marked.");
   verb->callback([options, &action] { action = [options] { return run_reproduce(*options); }; });
 }

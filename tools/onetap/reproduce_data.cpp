@@ -40,7 +40,7 @@ std::map<std::string, std::string> find_experiment_data(const std::vector<std::s
   for (const char* cached : {"cifar10", "cifar100"}) {
     if (found.count(cached) > 0) continue;
     try {
-      check_folder({cached, ""});
+      check_folder({cached, "", ""});
       found[cached] = absolute_data_spec(cached);
     } catch (const Error&) {
       continue;  // not in the cache

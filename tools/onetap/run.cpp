@@ -7,6 +7,7 @@
 #include "onetap/data/read_view.h"
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/verbs.h"
 
@@ -50,7 +51,7 @@ std::vector<std::string> list_images(const std::vector<std::string>& given) {
         console().warn(fmt::format("left out {}: it is not a regular file", entry.path().string()));
       }
     }
-    if (found.empty()) fail_data("[run] expected JPEG or PNG files, found none ({})", name);
+    if (found.empty()) fail_data("[run] expected image files, found none ({})", name);
     std::sort(found.begin(), found.end());
     files.insert(files.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
   }
@@ -120,7 +121,7 @@ void print_answer(const RunArguments& arguments, const std::string& name, const 
 }
 
 int run_run(const RunArguments& arguments) {
-  const auto model = Model::open(arguments.model, arguments.options);
+  const auto model = Model::open(frozen_file(arguments.model, "run"), arguments.options);
   const View view = network_view(model->graph(), model->pixels(), "run");
   const std::vector<std::string> files = list_images(arguments.images);
   const int64_t threads = arguments.threads > 0 ? arguments.threads : available_cpus();
@@ -171,9 +172,10 @@ int run_run(const RunArguments& arguments) {
 
 void add_run(CLI::App& app, Action& action) {
   auto options = std::make_shared<RunArguments>();
-  CLI::App* verb = app.add_subcommand("run", "what a .tap file sees on images, on this CPU");
-  verb->add_option("MODEL", options->model, "a .tap file")->required();
-  verb->add_option("IMAGE", options->images, "JPEG or PNG files, folders of them, or - for standard input")->required();
+  CLI::App* verb = app.add_subcommand("run", "classify images with a .tap file, on this CPU");
+  verb->add_option("MODEL", options->model, "a .tap file, or a run directory with model.tap")->required();
+  verb->add_option("IMAGE", options->images, "JPEG, PNG, WebP or BMP files, folders of them, or - for standard input")
+      ->required();
   verb->add_option("--top", options->top, "classes to print")->check(CLI::Range(1, 1 << 20))->option_text("K [5]");
   verb->add_option("--threads", options->threads, "CPU threads (default: all that this process may use)")
       ->check(CLI::Range(1, 1024))
@@ -186,10 +188,12 @@ void add_run(CLI::App& app, Action& action) {
   verb->footer(
       "Examples:\n"
       "  onetap run model.tap cat.jpg\n"
+      "  onetap run runs/first cat.jpg                 (runs/first/model.tap)\n"
       "  onetap run model.tap photos/ --top 1 --json > seen.jsonl\n"
       "  curl -s https://example.org/cat.jpg | onetap run model.tap -\n"
       "\nImages are resized and scaled as the .tap file records. One that cannot be read is reported on stderr, the\n"
-      "others go on, and the exit code is 4. Outputs that are not finite are an error, too, with exit code 1.");
+      "others are still processed, and the exit code is 4. Outputs that are not finite are an error, too, with exit "
+      "code 1.");
   verb->callback([options, &action] { action = [options] { return run_run(*options); }; });
 }
 

@@ -11,7 +11,7 @@
 #include "tools/onetap/open_run.h"
 #include "tools/onetap/signals.h"
 #include "tools/onetap/table.h"
-#include "tools/onetap/verbs.h"
+#include "tools/onetap/training.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -116,18 +116,18 @@ int run_sensitivity(const SensitivityArguments& options) {
 
 void add_sensitivity(CLI::App& app, Action& action) {
   auto options = std::make_shared<SensitivityArguments>();
-  CLI::App* verb = app.add_subcommand("sensitivity", "harden one layer at a time: which layers to leave dense");
+  CLI::App* verb = app.add_subcommand(kSensitivity.name, kSensitivity.summary);
   options->run.add(*verb, RunArguments::Where::kAnyDevice);
   verb->add_option("--sort", options->sort, "order of the layers: as in the network, or the costliest first")
       ->check(CLI::IsMember({"network", "cost"}))
       ->option_text("network|cost [network]");
-  verb->add_flag("--json", options->json, "for programs");
+  verb->add_flag("--json", options->json, "print JSON");
   verb->footer(
       "Examples:\n"
       "  onetap sensitivity runs/sanet\n"
       "  onetap sensitivity runs/sanet --checkpoint 3910 --sort cost --images 2000\n"
       "\nEach line hardens one layer while the others stay soft, at the temperature of the checkpoint: an early\n"
-      "checkpoint shows which layers have not made up their mind. Layers that cost too much can be left dense:\n"
+      "checkpoint shows which layers have not converged. Layers that cost too much can be left dense:\n"
       "  onetap train RECIPE --layers '!layer3.2.*' --out RUN");
   verb->callback([options, &action] { action = [options] { return run_sensitivity(*options); }; });
 }

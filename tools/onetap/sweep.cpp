@@ -80,7 +80,7 @@ class Sweep {
   Sweep(const SweepOptions& options, SweepPlan plan) : options_(options), plan_(std::move(plan)), out_(options.out) {
     for (SweepRun& run : grid_runs(plan_.grid)) {
       Slot slot{{run, RunPhase::kWaiting, std::nullopt}, RunFiles(out_ / run.name)};
-      slot.epochs = run_recipe(plan_.recipe, plan_.grid, run).epochs;
+      slot.epochs = run_recipe(plan_.recipe, plan_.grid, run).all_epochs();
       if (slot.files.finished()) slot.result.phase = RunPhase::kFinished;
       slot.look();
       slot.epochs_before = slot.epochs_done();
@@ -93,7 +93,7 @@ class Sweep {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const Slot& slot : slots_) {
       const char* state = slot.result.phase == RunPhase::kFinished ? "finished"
-                          : slot.files.holds_run()                 ? "goes on"
+                          : slot.files.holds_run()                 ? "resumes"
                                                                    : "new";
       table.add({slot.result.run.name, state});
       list.push_back({{"name", slot.result.run.name}, {"state", state}});
@@ -149,7 +149,7 @@ class Sweep {
     command.arguments.insert(command.arguments.end(), {"--out", slot.files.root.string(), "--resume"});
     command.out = command.err = Sink::kLog;
     command.log = log_path(slot);
-    console().detail(fmt::format("{}: {}", run.name, slot.files.holds_run() ? "goes on" : "starts"));
+    console().detail(fmt::format("{}: {}", run.name, slot.files.holds_run() ? "resumes" : "starts"));
     running_[children.start(command)] = index;
     slot.result.phase = RunPhase::kRunning;
   }
@@ -215,7 +215,7 @@ class Sweep {
     std::cout << (options_.json ? json_text(all.json(), 2) + '\n' : all.text());
     const size_t failed = count(RunPhase::kFailed);
     if (interrupted_by != 0 && count(RunPhase::kFinished) < slots_.size()) {
-      console().note(fmt::format("stopped; 'onetap sweep --out {}' goes on", options_.out));
+      console().note(fmt::format("stopped; 'onetap sweep --out {}' resumes the sweep", options_.out));
       return 128 + interrupted_by;
     }
     if (failed > 0) {
@@ -264,11 +264,11 @@ void add_sweep(CLI::App& app, Action& action) {
   verb->footer(
       "Examples:\n"
       "  onetap sweep recipes/demo.toml --grid seed=0,1,2 --grid t1=0.02,0.1 --out sweeps/t1\n"
-      "  onetap sweep --out sweeps/t1                                      # goes on, or tries what failed again\n"
+      "  onetap sweep --out sweeps/t1                                      # resumes, or retries failed runs\n"
       "  onetap sweep recipes/demo.toml --grid seed=0,1,2,3 --grid t1=0.02,0.1 --out sweeps/t1     # one more seed\n"
       "  onetap sweep recipes/demo.toml --grid 'layers=layer2.*,layer3.*;layer3.*' --out sweeps/layers --jobs 2\n"
       "\nEvery run is a run directory DIR/seed=0,t1=0.02 with its log beside it. DIR/results.csv and DIR/results.md\n"
-      "are made anew after each run; where the seed varies, means and deviations over seeds come with them.\n"
+      "are rewritten after each run; if the seed varies, they have means and deviations over seeds.\n"
       "Semicolons separate values that hold commas. Ctrl-C stops the runs with checkpoints.");
   verb->callback([options, &action] { action = [options] { return run_sweep(*options); }; });
 }

@@ -117,15 +117,18 @@ Table runs_table(const Grid& grid, const std::vector<RunResult>& rows) {
 
 std::optional<RunScores> read_scores(const RunFiles& files) {
   RunScores scores;
-  bool tested = false;
+  bool tested = false, chooses_elsewhere = false;
   std::error_code error;
   if (!fs::exists(files.metrics(), error)) return std::nullopt;
   try {
     for (const MetricLine& line : read_metrics(files.metrics())) {
-      if (line.split != "test") continue;
+      if (line.split == "train") continue;
       tested = true;
+      // Of a run with images held out, the best epoch is theirs; the test set has the last word.
+      chooses_elsewhere = chooses_elsewhere || line.split == "validation";
+      const bool chooses = line.split == "validation" || !chooses_elsewhere;
       scores.acc_hard = line.acc_hard;
-      scores.best_acc_hard = std::max(scores.best_acc_hard, line.acc_hard);
+      if (chooses) scores.best_acc_hard = std::max(scores.best_acc_hard, line.acc_hard);
       scores.acc_soft = line.acc_soft;
       scores.loss = line.loss;
       scores.epochs = line.epoch;

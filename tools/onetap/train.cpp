@@ -9,6 +9,8 @@
 #include "onetap/graph/text.h"
 #include "onetap/journal/metrics.h"
 #include "onetap/ranks/rank_group.h"
+#include "onetap/recipe/schedule.h"
+#include "onetap/train/frozen_layers.h"
 #include "onetap/train/init.h"
 #include "onetap/train/rank_share.h"
 #include "onetap/train/resolve.h"
@@ -17,9 +19,10 @@
 #include "tools/onetap/console.h"
 #include "tools/onetap/opened_data.h"
 #include "tools/onetap/recipe_flags.h"
+#include "tools/onetap/scratch_folder.h"
 #include "tools/onetap/shift_table.h"
 #include "tools/onetap/signals.h"
-#include "tools/onetap/verbs.h"
+#include "tools/onetap/training.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -42,6 +45,7 @@ struct TrainOptions {
   std::string out;
   bool resume = false;
   bool dry_run = false;
+  bool fast_dev_run = false;
   bool json = false;
 };
 
@@ -85,9 +89,12 @@ std::string step_text(const StepReport& r) {
 }
 
 std::string epoch_text(const EpochReport& r, bool has_soft) {
-  const std::string test = has_soft ? fmt::format("test soft {} hard {}", percent_text(r.test.acc_soft),
-                                                  percent_text(r.test.acc_hard.value_or(0)))
-                                    : fmt::format("test {}", percent_text(r.test.acc_soft));
+  const auto scores = [&](const MetricLine& line) {
+    return has_soft ? fmt::format("{} soft {} hard {}", line.split, percent_text(line.acc_soft),
+                                  percent_text(line.acc_hard.value_or(0)))
+                    : fmt::format("{} {}", line.split, percent_text(line.acc_soft));
+  };
+  const std::string test = scores(r.test) + (r.held_test ? "  " + scores(*r.held_test) : "");
   return fmt::format("epoch {}/{}  loss {:.4f}  train {}  {}  lr {:.3g}{}  {:.0f} img/s{}  {}", r.epoch, r.epochs,
                      r.train.loss, percent_text(r.train.acc_soft), test, r.train.lr,
                      has_soft ? fmt::format("  T {:.3g}", r.train.temperature) : "", r.train.img_per_s,
@@ -109,8 +116,14 @@ void describe(const Recipe& recipe, const DataSource& source, const Graph& graph
   warn_of_skipped(source);
   const NetworkCount dense = count_network(graph, CountRules::kPlain);
   const NetworkCount kept = count_network(graph, CountRules::kPaper);
-  console().note(fmt::format("{}: {} training and {} test images, {} classes", source.spec, source.train->size(),
-                             source.test->size(), source.classes.size()));
+  const std::string held =
+      source.validation != nullptr ? fmt::format(", {} validation", source.validation->size()) : "";
+  console().note(fmt::format("{}: {} training{} and {} test images, {} classes", source.spec, source.train->size(),
+                             held, source.test->size(), source.classes.size()));
+  if (source.image_size == 0) {
+    const int64_t side = graph.input().shape[1];
+    console().note(fmt::format("images are cropped and scaled to {0}x{0} pixels (--image-size)", side));
+  }
   console().note(fmt::format("{}, method {}: {} parameters in training, {} in the finished network", graph.name(),
                              recipe.method, with_thousands(dense.params), with_thousands(kept.params)));
 }
@@ -134,6 +147,43 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
   }
 }
 
+// Where the next epochs of a run come from: those of the schedule, or more of a finished run.
+void check_extension(const RunFiles& files, const Recipe& recipe) {
+  if (!files.finished()) {
+    fail_usage("[train] expected a finished run to extend, got {}: --resume finishes it", files.root.string());
+  }
+  const int64_t done = read_metrics(files.metrics()).back().epoch;
+  if (done < recipe.all_epochs()) {
+    fail_usage("[train] {} ended after {} of {} epochs (patience = {}): a run that ended early is not extended",
+               files.root.string(), done, recipe.all_epochs(), recipe.patience);
+  }
+}
+
+// The run's own recipe with `request.recipe.extend` more epochs.
+Recipe extended_recipe(const RunFiles& files, RecipeRequest request, const std::string& out) {
+  const int64_t more = request.recipe.extend;
+  const std::optional<double> rate = request.recipe.extend_lr;
+  request.keys.erase("extend");
+  request.keys.erase("extend_lr");
+  Recipe recipe = merge_for_resume(files.read_config(), request, "run", out);
+  check_extension(files, recipe);
+  recipe.extend += more;
+  if (rate) recipe.extend_lr = rate;
+  return recipe;
+}
+
+// One epoch of two steps: all that can go wrong early goes wrong now.
+void shorten(Recipe& recipe) {
+  const int64_t images = 2 * recipe.batch_size;
+  recipe.limit = recipe.limit > 0 ? std::min(recipe.limit, images) : images;
+  recipe.epochs = 1;
+  recipe.extend = 0;
+  recipe.extend_lr.reset();
+  recipe.patience = 0;
+  recipe.warmup_epochs = std::min(recipe.warmup_epochs, 1.0);
+  recipe.recalibrate = std::min(recipe.recalibrate, images);
+}
+
 // The recipe and the network of rank 0 for the others; each takes a device of the kind that rank 0 has.
 void share_run(RankGroup& ranks, Recipe& recipe, const Graph& graph) {
   Recipe shared = recipe;
@@ -149,7 +199,7 @@ int run_along(RankGroup& ranks) {
   apply_recipe_text(recipe, ranks.share(""), "the recipe of rank 0");
   const Graph graph = parse_network(ranks.share(""));
   recipe.device = rank_device(recipe.device, ranks.place().local_rank);
-  const DataSource source = open_data(recipe.data);
+  const DataSource source = open_data(recipe_data(recipe));
   install_signal_handlers(/*speak=*/false);
   const TrainOutcome outcome = train_along(ranks, recipe, graph, source, stop_requested);
   return outcome == TrainOutcome::kInterrupted ? signal_exit_code() : 0;
@@ -158,23 +208,30 @@ int run_along(RankGroup& ranks) {
 // One process alone, or rank 0.
 int run_train(const TrainOptions& options, RankGroup* ranks) {
   if (options.out.empty() && !options.dry_run) fail_usage("[train] expected --out RUN, the directory for this run");
-  const RecipeRequest request = read_recipe_request(options.recipe_path, options.flags);
+  RecipeRequest request = read_recipe_request(options.recipe_path, options.flags);
+  if (options.fast_dev_run) shorten(request.recipe);
   const RunFiles files(options.out);
-  const bool resuming = options.resume && files.holds_run();
+  // A command that is repeated with --resume extends nothing twice.
+  const bool extending = !options.resume && request.keys.count("extend") > 0 && files.holds_run();
+  const bool resuming = extending || (options.resume && files.holds_run());
 
-  Recipe recipe = resuming ? merge_for_resume(files.read_config(), request, "run", options.out) : request.recipe;
+  Recipe recipe = extending  ? extended_recipe(files, request, options.out)
+                  : resuming ? merge_for_resume(files.read_config(), request, "run", options.out)
+                             : request.recipe;
   check_recipe(recipe);
   parse_device(recipe.device);
   if (resuming && request.keys.count("precision") > 0) check_precision(recipe);
-  const DataSource source = open_data(recipe.data);
+  const DataSource source = open_data(recipe_data(recipe));
   if (!resuming) recipe = resolve_recipe(recipe, source, ranks != nullptr ? ranks->place().local_size : 1);
   Graph graph =
       resuming ? files.read_graph()
                : recipe_network(recipe, static_cast<int64_t>(source.classes.size()), recipe.image_size.value_or(0));
   check_network(graph, source);
+  check_patience(recipe, graph);
   if (!resuming) {
     apply_shift_table(recipe, graph);
     check_init(recipe, graph);
+    check_frozen_layers(recipe, graph);
     if (!recipe.teacher.empty()) load_teacher(recipe, graph, source, {});
   }
   RankShare(ranks).check_batches(recipe, source.train->size());
@@ -186,6 +243,12 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
   const RunDirectory directory = resuming ? RunDirectory::resume(options.out)
                                           : RunDirectory::create(options.out, recipe, graph, make_provenance());
   describe(recipe, source, graph);
+  if (extending && !options.dry_run) {
+    directory.extend(recipe);
+    const Schedule schedule(recipe, 1);
+    console().note(fmt::format("extended by {} epochs to {}, at learning rate {:.3g} (--extend-lr)",
+                               request.recipe.extend, recipe.all_epochs(), schedule.learning_rate(recipe.epochs)));
+  }
   if (ranks != nullptr) {
     if (ranks->size() > 1) console().note(fmt::format("{} ranks, each with its part of every batch", ranks->size()));
     share_run(*ranks, recipe, graph);
@@ -195,10 +258,15 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
   const TrainOutcome outcome = train(directory, recipe, source, console_events(has_soft), stop_requested, ranks);
   console().clear_progress();
   if (outcome == TrainOutcome::kInterrupted) {
-    console().note(fmt::format("stopped; 'onetap train --out {} --resume' goes on", options.out));
+    console().note(fmt::format("stopped; 'onetap train --out {} --resume' resumes the run", options.out));
     return signal_exit_code();
   }
-  print_result(options, files, has_soft);
+  if (options.fast_dev_run && !options.json) {
+    console().print(
+        "fast dev run: an epoch of at most two steps, its test and its checkpoint succeeded; nothing is kept");
+  } else {
+    print_result(options, files, has_soft);
+  }
   return 0;
 }
 
@@ -210,7 +278,19 @@ std::chrono::seconds rank_timeout() {
   return std::chrono::seconds(*seconds);
 }
 
+// Trains, tests and writes a checkpoint in a folder that is removed again.
+int run_fast_dev(TrainOptions options) {
+  if (!options.out.empty() || options.resume || options.dry_run) {
+    fail_usage("[train] --fast-dev-run keeps nothing: expected no --out, --resume or --dry-run beside it");
+  }
+  if (rank_place().launched) fail_usage("[train] expected one process for --fast-dev-run, got several ranks");
+  const ScratchFolder folder("dev-run");
+  options.out = folder.file("run");
+  return run_train(options, nullptr);
+}
+
 int run_as_launched(const TrainOptions& options) {
+  if (options.fast_dev_run) return run_fast_dev(options);
   const RankPlace place = rank_place();
   if (!place.launched || options.dry_run) return run_train(options, nullptr);
   const auto ranks = meet_ranks(place, rank_timeout());
@@ -229,15 +309,15 @@ int run_as_launched(const TrainOptions& options) {
 
 }  // namespace
 
-void require_training(const char*) {}
-
 void add_train(CLI::App& app, Action& action) {
   auto options = std::make_shared<TrainOptions>();
-  CLI::App* verb = app.add_subcommand("train", "train a network, or go on with a run");
+  CLI::App* verb = app.add_subcommand(kTrain.name, kTrain.summary);
   verb->add_option("RECIPE", options->recipe_path, "a recipe in TOML; flags override it")->check(CLI::ExistingFile);
   verb->add_option("-o,--out", options->out, "directory of the run")->option_text("RUN");
-  verb->add_flag("--resume", options->resume, "go on from the newest checkpoint in RUN; start if there is none");
+  verb->add_flag("--resume", options->resume, "resume from the newest checkpoint in RUN; start if there is none");
   verb->add_flag("--dry-run", options->dry_run, "check everything, print the resolved recipe, train nothing");
+  verb->add_flag("--fast-dev-run", options->fast_dev_run,
+                 "try everything once: one epoch of at most two batches, a test, a checkpoint; keep nothing");
   verb->add_flag("--json", options->json, "print the result as JSON");
   options->flags.add(*verb);
   verb->footer(
@@ -246,8 +326,10 @@ void add_train(CLI::App& app, Action& action) {
       "  onetap train recipes/cifar10-sanet.toml --data cifar10:DIR --out runs/sanet --resume\n"
       "  onetap train --arch my.net --method sal --layers 'layer2.*,layer3.*' --out runs/mine\n"
       "  onetap launch -n 2 -- train recipes/demo.toml --out runs/two    (also torchrun --no-python, srun, mpirun)\n"
-      "\nA run that was killed, interrupted or ran out of disk goes on with the same command and --resume;\n"
-      "on a CPU its results are bit for bit those of a run that was never interrupted.");
+      "  onetap train recipes/small-folder.toml --data folder:photos --out runs/photos\n"
+      "  onetap train --out runs/first --extend 5        (5 more epochs of a finished run)\n"
+      "\nA run that was killed, interrupted or ran out of disk resumes with the same command and --resume;\n"
+      "on a CPU its results are bit-identical to those of an uninterrupted run.");
   verb->callback([options, &action] { action = [options] { return run_as_launched(*options); }; });
 }
 

@@ -10,7 +10,7 @@ namespace onetap::tool {
 // What the chosen verb wants to do; returns the exit code.
 using Action = std::function<int()>;
 
-// kUsage in a build without LibTorch.
+// kUsage if the training module is not installed.
 void require_training(const char* verb);
 
 void add_train(CLI::App& app, Action& action);
@@ -19,8 +19,10 @@ void add_data(CLI::App& app, Action& action);
 void add_nets(CLI::App& app, Action& action);
 void add_count(CLI::App& app, Action& action);
 void add_freeze(CLI::App& app, Action& action);
+void add_quantize(CLI::App& app, Action& action);
 void add_prune(CLI::App& app, Action& action);
 void add_sensitivity(CLI::App& app, Action& action);
+void add_import(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_heatmap(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
@@ -33,5 +35,6 @@ void add_sweep(CLI::App& app, Action& action);
 void add_reproduce(CLI::App& app, Action& action);
 void add_frontier(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
+void add_manual(CLI::App& app, Action& action);
 
 }  // namespace onetap::tool

@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kHelp =
     "usage: onetap-run [options] MODEL IMAGE...\n"
     "\n"
-    "What a .tap file sees on images (JPEG or PNG files, - for standard input), on this CPU.\n"
+    "Classifies images (JPEG, PNG or BMP files, - for standard input) with a .tap file, on this CPU.\n"
     "\n"
     "  --top K        classes to print [5]\n"
     "  --threads N    CPU threads (default: all that this process may use)\n"
@@ -29,7 +29,7 @@ constexpr const char* kHelp =
     "  --memory SIZE  refuse a network that needs more, such as 64M (default: ONETAP_MEMORY, or 1G)\n"
     "  --version, --help\n"
     "\n"
-    "An image that cannot be read is reported on stderr, the others go on, and the exit code is 4.\n";
+    "An image that cannot be read is reported on stderr, the others are still processed, and the exit code is 4.\n";
 
 struct Arguments {
   std::vector<std::string> files;  // the model, then the images

@@ -30,16 +30,26 @@ function swatch(style) {
 
 const curveClass = (style) => `curve ${style.colour}${style.dashed ? " dashed" : ""}${style.thin ? " thin" : ""}`;
 
-function legend(series) {
-  return element(
-      "ul", {class: "legend"},
-      ...series.map((one) => element("li", {}, swatch(one.style), element("span", {}, one.name))));
+// Every name shows or hides its series. `toggle` is called with the series.
+function legend(series, toggle) {
+  const entry = (one) => {
+    const button = element(
+        "button", {
+          type: "button",
+          "aria-pressed": "true",
+          title: "show or hide",
+          click: () => button.setAttribute("aria-pressed", String(toggle(one)))
+        },
+        swatch(one.style), element("span", {}, one.name));
+    return element("li", {}, button);
+  };
+  return element("ul", {class: "legend"}, ...series.map(entry));
 }
 
 // Everything drawn for a width: called with the width that paper has for it, or with none for that of the screen.
 const drawn = new Set();
 
-// Draws now, and again whenever the width of `host` changes.
+// Draws now, and again whenever the width of `host` changes. Returns what draws once more at the same width.
 function drawAtWidth(host, draw) {
   let last = 0;
   const redraw = (paper) => {
@@ -54,26 +64,62 @@ function drawAtWidth(host, draw) {
   drawn.add(redraw);
   new ResizeObserver(() => redraw()).observe(host);
   redraw();
+  return () => {
+    last = 0;
+    redraw();
+  };
 }
 
 // Observers do not see the narrower layout of paper, and a wide chart scaled down has unreadable labels.
 window.addEventListener("beforeprint", () => [...drawn].forEach((redraw) => redraw(redraw.paperWidth())));
+window.addEventListener("beforeprint", () => {
+  for (const closed of document.querySelectorAll("details:not([open])")) closed.open = true;
+});
 window.addEventListener("afterprint", () => [...drawn].forEach((redraw) => redraw()));
 
 // A chart with its heading and legend. `spec`: title, x and y {title, format, log, whole, low, high}, series of
 // {name, style, points: [{x, y, name}]}, and `scatter` (with a `short` title per axis) where single points matter
-// rather than what happens at an x.
+// rather than what happens at an x. `logSwitch` lets the reader choose a logarithmic y axis.
 function chartPanel(spec) {
   const series = spec.series.map((one) => ({...one, points: one.points.filter((point) => isDrawable(point, spec))}))
                      .filter((one) => one.points.length > 0);
   const host = element("div", {class: "chart"});
-  const panel = element("div", {class: "panel"}, element("h3", {}, spec.title), legend(series), host);
+  const hidden = new Set();
+  let log = false;
+  let again = () => {};
+  const toggle = (one) => {
+    hidden.has(one) ? hidden.delete(one) : hidden.add(one);
+    again();
+    return !hidden.has(one);
+  };
+  const draw = (width) => {
+    const now = log ? {...spec, y: {...spec.y, title: `${spec.y.title} (log scale)`, log: true, low: undefined}} : spec;
+    const shown = series.filter((one) => !hidden.has(one))
+                      .map((one) => ({...one, points: one.points.filter((point) => isDrawable(point, now))}))
+                      .filter((one) => one.points.length > 0);
+    return shown.length > 0 ? plot({...now, series: shown}, width) : note("All hidden: click a name to show it.");
+  };
+  const button = spec.logSwitch && series.length > 0 ? element("button", {
+    type: "button",
+    class: "control small",
+    "aria-pressed": "false",
+    click: () => {
+      log = !log;
+      button.setAttribute("aria-pressed", String(log));
+      again();
+    }
+  }, "Log scale") : null;
+  const panel = element(
+      "div", {class: "panel"}, element("div", {class: "panel-top"}, element("h3", {}, spec.title), button),
+      legend(series, toggle), host);
   if (series.length === 0) {
     panel.append(note(spec.empty || "No values yet."));
     return panel;
   }
   // The element gets its width once it stands in the page.
-  requestAnimationFrame(() => drawAtWidth(host, (width) => plot({...spec, series}, width)));
+  requestAnimationFrame(() => {
+    again = drawAtWidth(host, draw);
+  });
   return panel;
 }
 

@@ -5,41 +5,254 @@
 // Of a run whose files are damaged.
 const UNKNOWN = "–";
 
+// Accuracy stands first: it is what a narrow screen shows without scrolling.
+const SUMMARY_COLUMNS = [
+  {text: "Run", csv: (run) => run.label},
+  {text: "Hard", unit: "final test", number: true, cell: (run) => testedCell(run, run.final_hard), csv: (run) => run.final_hard},
+  {text: "Soft", unit: "final test", number: true, cell: (run) => testedCell(run, run.final_soft), csv: (run) => run.final_soft},
+  {
+    text: "Best hard",
+    number: true,
+    cell: (run) => numberCell(
+        percent(run.best_hard),
+        run.best_epoch === null ? "" : `${run.watched === "test" ? "" : "validation, "}epoch ${run.best_epoch}`),
+    csv: (run) => run.best_hard
+  },
+  {
+    text: "Epochs",
+    unit: "done / total",
+    number: true,
+    cell: (run) => numberCell(`${run.epochs_done} / ${run.epochs_total ?? UNKNOWN}`),
+    csv: (run) => run.epochs_done
+  },
+  {
+    text: "Network",
+    unit: "width",
+    cell: (run) => element(
+        "td", {}, run.network ?? UNKNOWN,
+        run.width === null ? null : element("span", {class: "unit faint"}, String(run.width))),
+    csv: (run) => run.network
+  },
+  {text: "Method", unit: "settings", cell: (run) => methodCell(run.method), csv: (run) => run.method},
+  {text: "Params", unit: "words", number: true, cell: (run) => numberCell(thousands(run.params)), csv: (run) => run.params},
+  {text: "MACs", unit: "one image", number: true, cell: (run) => numberCell(thousands(run.macs)), csv: (run) => run.macs},
+  {
+    text: "Activations",
+    unit: "words",
+    number: true,
+    cell: (run) => numberCell(thousands(run.activations)),
+    csv: (run) => run.activations
+  },
+  {
+    text: "File",
+    unit: "bytes",
+    number: true,
+    optional: true,
+    cell: (run) => numberCell(thousands(run.file_bytes)),
+    csv: (run) => run.file_bytes
+  },
+  {
+    text: "Latency",
+    unit: "one thread",
+    number: true,
+    optional: true,
+    cell: (run) => numberCell(isNumber(run.latency_ms) ? `${significant(run.latency_ms, 3)} ms` : UNKNOWN),
+    csv: (run) => run.latency_ms
+  },
+  {text: "Wall time", number: true, cell: (run) => numberCell(duration(run.wall_s)), csv: (run) => run.wall_s}
+];
+
+// Without a test of its own yet, a run with a validation set has the accuracy of that.
+const testedCell = (run, value) => numberCell(percent(value), run.tested ? "" : "validation");
+
 function summarySection(runs) {
-  const heads = [
-    ["Run"], ["Network", "width"], ["Method", "settings"], ["Epochs", "done / total"], ["Soft", "final test"],
-    ["Hard", "final test"], ["Best hard", "test"], ["Params", "words"], ["MACs", "one image"], ["Activations", "words"],
-    ["Wall time"]
-  ];
-  const row = (run, i) =>
-      [element("td", {title: run.label}, swatch(runStyle(i)), run.name),
-       element(
-           "td", {}, run.network ?? UNKNOWN,
-           run.width === null ? null : element("span", {class: "unit faint"}, String(run.width))),
-       methodCell(run.method), numberCell(`${run.epochs_done} / ${run.epochs_total ?? UNKNOWN}`),
-       numberCell(percent(run.final_soft)), numberCell(percent(run.final_hard)),
-       numberCell(percent(run.best_hard), run.best_epoch === null ? "" : `epoch ${run.best_epoch}`),
-       numberCell(thousands(run.params)), numberCell(thousands(run.macs)), numberCell(thousands(run.activations)),
-       numberCell(duration(run.wall_s))];
+  const columns = SUMMARY_COLUMNS.filter((column) => !column.optional || runs.some((run) => isNumber(column.csv(run))));
+  const cell = (column, run, i) => {
+    const made = column.cell ? column.cell(run) : element("td", {title: run.label}, swatch(runStyle(i)), run.name);
+    made.dataset.label = column.text;
+    return made;
+  };
   const table = element(
       "table", {},
       element(
           "thead", {},
           element(
               "tr", {},
-              ...heads.map(
-                  ([text, unit], i) => element(
-                      "th", {scope: "col", class: i > 2 ? "number" : null}, text,
+              ...columns.map(
+                  ({text, unit, number}) => element(
+                      "th", {scope: "col", class: number ? "number" : null}, text,
                       unit ? element("span", {class: "unit"}, unit) : null)))),
-      element("tbody", {}, ...runs.map((run, i) => element("tr", {}, ...row(run, i)))));
+      element(
+          "tbody", {},
+          ...runs.map((run, i) => element("tr", {}, ...columns.map((column) => cell(column, run, i))))));
   const waiting = runs.filter((run) => run.epochs_total !== null && run.epochs_done < run.epochs_total);
   const damage = runs.flatMap((run) => run.notices.map((text) => note(`Not shown of ${run.name}: ${text}`)));
+  const said = headline(runs);
   return [
+    said ? element("p", {class: "headline"}, said) : null,
     scrollBox("Summary of the runs", "scroll", table),
+    element(
+        "p", {class: "downloads"}, csvLink("Summary as CSV", "onetap-summary.csv", summaryCsv(runs)), " ",
+        csvLink("Curves as CSV", "onetap-curves.csv", curvesCsv(runs))),
     waiting.length > 0 ? note(`Not finished when this page was made: ${waiting.map((run) => run.name).join(", ")}.`) :
                          null,
     ...damage
   ];
+}
+
+// What the best pruned run gives against a dense run of the same network on the same data; without one, against the
+// size that its own network has with every tap.
+function headline(runs) {
+  const done = runs.filter((run) => isNumber(run.final_hard) && isNumber(run.params));
+  const pruned = done.filter((run) => isNumber(run.dense_params) && run.dense_params > run.params)
+                     .sort((a, b) => b.final_hard - a.final_hard);
+  if (pruned.length === 0) return null;
+  const isBase = (one, run) => one.method === "dense" && one.network === run.network && one.data === run.data;
+  const pair = pruned.map((run) => ({run, base: done.find((one) => isBase(one, run))})).find(({base}) => base);
+  const {run, base} = pair || {run: pruned[0], base: null};
+  const fewer = `${((base ? base.params : run.dense_params) / run.params).toFixed(1)}x fewer words`;
+  if (!base) return `${run.name}: ${fewer} than the same network with every tap, ${percent(run.final_hard)} hard accuracy`;
+  const points = 100 * (run.final_hard - base.final_hard);
+  const faster = isNumber(base.latency_ms) && isNumber(run.latency_ms) ?
+      `, ${(base.latency_ms / run.latency_ms).toFixed(1)}x as fast` : "";
+  return `${run.name} against ${base.name}: ${fewer}, ${points < 0 ? "−" : "+"}${Math.abs(points).toFixed(1)} points${faster}`;
+}
+
+// --- CSV ---
+
+function csvText(rows) {
+  const field = (value) => {
+    const text = value === null || value === undefined ? "" : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return rows.map((row) => row.map(field).join(",") + "\r\n").join("");
+}
+
+function summaryCsv(runs) {
+  const name = (column) => column.text.toLowerCase().replaceAll(" ", "_");
+  return csvText([
+    [...SUMMARY_COLUMNS.map(name), "data", "seed"],
+    ...runs.map((run) => [...SUMMARY_COLUMNS.map((column) => column.csv(run)), run.data, run.seed])
+  ]);
+}
+
+function curvesCsv(runs) {
+  const keys = ["epoch", "train_loss", "test_loss", "soft", "hard", "train_acc", "lr", "temperature"];
+  return csvText([
+    ["run", "watched", ...keys],
+    ...runs.flatMap((run) => run.curves.epoch.map(
+                        (_, i) => [run.label, run.watched, ...keys.map((key) => run.curves[key][i])]))
+  ]);
+}
+
+function csvLink(text, file, csv) {
+  return element("a", {download: file, href: `data:text/csv;charset=utf-8,${encodeURIComponent(csv)}`}, text);
+}
+
+// --- where the runs come from ---
+
+function provenanceSection(runs, defaults) {
+  const facts = (run) => [
+    ["Command", run.provenance.command], ["Data", run.data], ["Seed", run.seed],
+    ["Started", run.provenance.started], ["onetap", run.provenance.onetap], ["LibTorch", run.provenance.libtorch],
+    ["CPU", run.provenance.cpu]
+  ].filter(([, value]) => value !== null && value !== undefined);
+  const listed = runs.map(
+      (run, i) => element(
+          "details", {open: runs.length === 1}, element("summary", {}, swatch(runStyle(i)), run.name),
+          element(
+              "dl", {},
+              ...facts(run).flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, String(value))]))));
+  return [...listed, recipeDifference(runs, defaults)];
+}
+
+// Settings that differ between the runs; of one run, those that are not the default.
+function recipeDifference(runs, defaults) {
+  const known = runs.filter((run) => run.recipe !== null);
+  if (known.length === 0) return null;
+  const single = known.length === 1;
+  const others = single ? [defaults] : known.slice(1).map((run) => run.recipe);
+  const keys = Object.keys(known[0].recipe).filter((key) => others.some((other) => other[key] !== known[0].recipe[key]));
+  const heading = element("h3", {}, single ? "Settings that are not the default" : "Settings that differ");
+  if (keys.length === 0) return element("div", {}, heading, note("None: the runs have the same recipe."));
+  const columns = single ? [["default", defaults], [known[0].name, known[0].recipe]] :
+                           known.map((run) => [run.name, run.recipe]);
+  const table = element(
+      "table", {},
+      element(
+          "thead", {},
+          element(
+              "tr", {}, element("th", {scope: "col"}, "Setting"),
+              ...columns.map(([name]) => element("th", {scope: "col"}, name)))),
+      element(
+          "tbody", {},
+          ...keys.map(
+              (key) => element(
+                  "tr", {}, element("td", {}, key),
+                  ...columns.map(([, recipe]) => element("td", {}, recipe[key] === "" ? UNKNOWN : recipe[key]))))));
+  return element("div", {id: "recipe-difference"}, heading, scrollBox("Settings", "scroll tall", table));
+}
+
+// --- classes ---
+
+function classesSection(runs) {
+  const choices = runs.map((run, i) => ({run, i})).filter(({run}) => run.classes !== null);
+  if (choices.length === 0) return [note("Not measured: ‘onetap eval RUN --per-class’ does, and keeps it in the run.")];
+  const host = element("div", {});
+  const show = (i) => host.replaceChildren(...classTables(runs[i].classes));
+  show(choices[0].i);
+  return [
+    choices.length > 1 ?
+        element("div", {class: "controls"}, chooser("Run", "classes-run", runOptions(choices), show)) : null,
+    host
+  ];
+}
+
+function classTables({form, step, top5, names, confusion}) {
+  const at = (label, answer) => confusion[label * names.length + answer];
+  const images = names.map((_, label) => names.reduce((sum, _name, answer) => sum + at(label, answer), 0));
+  const rows = names.map((name, label) => {
+    const others = names.map((_, answer) => (answer === label ? 0 : at(label, answer)));
+    const worst = others.indexOf(Math.max(...others));
+    return element(
+        "tr", {}, element("td", {}, name), numberCell(thousands(images[label])),
+        numberCell(percent(images[label] > 0 ? at(label, label) / images[label] : null)),
+        element("td", {}, others[worst] > 0 ? `${names[worst]} (${others[worst]})` : ""));
+  });
+  const head = (...texts) => element("thead", {}, element("tr", {}, ...texts.map(
+      (text, i) => element("th", {scope: "col", class: i === 1 || i === 2 ? "number" : null}, text))));
+  const table = scrollBox(
+      "Accuracy of every class", "scroll tall",
+      element("table", {}, head("Class", "Images", "Accuracy", "Most often taken for"), element("tbody", {}, ...rows)));
+  const facts = `The ${form} network after step ${thousands(step)}` +
+      (names.length > 5 ? `; top-5 accuracy ${percent(top5)}.` : ".");
+  const most = 40;
+  return [element("p", {class: "lede"}, facts), table, names.length <= most ? confusionMap(names, at, images) : null].filter(
+      (part) => part !== null);
+}
+
+function confusionMap(names, at, images) {
+  const cell = (label, answer) => {
+    const share = images[label] > 0 ? at(label, answer) / images[label] : 0;
+    return element(
+        "td", {class: `heat ${shade(share, 1)}`, title: `${names[label]} taken for ${names[answer]}: ${percent(share)}`},
+        at(label, answer) > 0 ? String(at(label, answer)) : "");
+  };
+  return element(
+      "div", {id: "confusion"}, element("h3", {}, "Confusion matrix: rows are the classes, columns the answers"),
+      scrollBox(
+          "Confusion matrix", "scroll",
+          element(
+              "table", {},
+              element(
+                  "thead", {},
+                  element("tr", {}, element("th", {}), ...names.map((name) => element("th", {scope: "col"}, name)))),
+              element(
+                  "tbody", {},
+                  ...names.map(
+                      (name, label) => element(
+                          "tr", {}, element("th", {scope: "row"}, name),
+                          ...names.map((_, answer) => cell(label, answer))))))));
 }
 
 // "sal taps=1 share=1" on two lines: the table is wide enough as it is.
@@ -179,7 +392,7 @@ function fillSection(id, parts) {
 }
 
 function start() {
-  const {version, runs, paper} = JSON.parse(document.getElementById("data").textContent);
+  const {version, runs, paper, defaults} = JSON.parse(document.getElementById("data").textContent);
   nameRuns(runs);
   const labels = runs.map((run) => run.label).join(", ");
   startTheme();
@@ -188,7 +401,9 @@ function start() {
   document.getElementById("about").textContent = runs.length === 1 ? labels : `${runs.length} runs: ${labels}`;
   document.getElementById("foot").textContent = `Made by onetap ${version}.`;
   fillSection("summary", summarySection(runs));
+  fillSection("provenance", provenanceSection(runs, defaults));
   fillSection("curves", curvesSection(runs));
+  fillSection("classes", classesSection(runs));
   fillSection("gap", gapSection(runs));
   fillSection("maps", mapsSection(runs));
   fillSection("sureness", surenessSection(runs));

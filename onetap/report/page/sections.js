@@ -17,6 +17,7 @@ const inPercent = (points) => points.map((point) => ({...point, y: isNumber(poin
 
 function curvesSection(runs) {
   const single = runs.length === 1;
+  const watched = runs.every((run) => run.watched === "validation") ? "validation" : "test";
   const named = (run, kind) => (single ? kind : `${run.name}, ${kind}`);
   const pair = (dashedKey, dashedName, solidKey, solidName) => runs.flatMap(
       (run, i) =>
@@ -26,7 +27,7 @@ function curvesSection(runs) {
   const accuracies = () => runs.flatMap((run, i) => {
     const curve = (key, name, dashed) =>
         ({name, style: {...runStyle(i), dashed}, points: inPercent(column(run, key))});
-    if (!run.sal) return [curve("soft", single ? "test" : run.name, false)];
+    if (!run.sal) return [curve("soft", single ? run.watched : run.name, false)];
     return [curve("soft", named(run, "soft"), true), curve("hard", named(run, "hard"), false)];
   });
   const one = (key, name) =>
@@ -37,10 +38,11 @@ function curvesSection(runs) {
         title: "Loss",
         x: EPOCH_AXIS,
         y: {title: "Cross-entropy", ...plain},
-        series: pair("train_loss", "train", "test_loss", "test")
+        logSwitch: true,
+        series: pair("train_loss", "train", "test_loss", watched)
       }),
       chartPanel({
-        title: "Test accuracy",
+        title: `${watched === "test" ? "Test" : "Validation"} accuracy`,
         x: EPOCH_AXIS,
         y: {title: "Accuracy (%)", format: (value) => significant(value, 3), exact: (value) => `${value.toFixed(2)} %`},
         series: accuracies()
@@ -49,6 +51,7 @@ function curvesSection(runs) {
         title: "Learning rate",
         x: EPOCH_AXIS,
         y: {title: "Learning rate", low: 0, ...plain},
+        logSwitch: true,
         series: one("lr", "learning rate")
       }),
       chartPanel({
@@ -305,17 +308,58 @@ function agreementSection(runs) {
     }));
   };
   show(`${choices[0].i}:-1`);
+  const still = choices.filter(({run}) => neverMoved(run.attention)).map(({run}) => stillNote(run));
   return [
     element(
         "div", {class: "controls"},
         chooser("Beside the mean", "agreement-layer", layerOptions(runs, choices, "no single layer"), show)),
-    host
+    host, ...still
   ];
+}
+
+// Whether every record has the taps of the first. Two records say little.
+function neverMoved(attention) {
+  const agreements = attention.mean_agreement.slice(1);
+  return agreements.length >= 2 && agreements.every((value) => value === 1);
+}
+
+// Full agreement that nothing was learned for.
+function stillNote(run) {
+  const {mean_p: shares} = run.attention;
+  const spread = (values) => (values ? Math.max(...values) - Math.min(...values) : 0);
+  const even = shares[shares.length - 1].every((values) => spread(values) < 1e-3);
+  return note(
+      even ? `${run.name}: the logits never moved. P is the same at every position, and the kept taps are those of a ` +
+              `tie: 100 % does not mean that a choice was learned.` :
+             `${run.name}: the kept taps are those of the first record, at every later one. Either they were fixed from ` +
+              `the start, or they were settled before the first test; 100 % does not show that a choice was learned.`);
 }
 
 // --- memory ---
 
+const isCifar10 = (run) => run.data !== null && /^cifar10($|[:,])/.test(run.data);
+
+// "folder:photos" of "folder:/home/me/photos,limit=100": what a heading has room for.
+function dataName(run) {
+  if (run.data === null) return "unknown data";
+  const [kind, path] = run.data.split(/:(.*)/s);
+  return path ? `${kind}:${path.replace(/\/+$/, "").split("/").pop()}` : kind;
+}
+
+// The paper's points are of CIFAR-10: runs on other data have charts of their own.
 function memorySection(runs, paper) {
+  const groups = new Map();
+  for (const run of runs.filter((one) => isNumber(one.memory))) {
+    const name = isCifar10(run) ? "CIFAR-10" : dataName(run);
+    groups.set(name, [...(groups.get(name) || []), run]);
+  }
+  if (groups.size === 0) return [note("No run has a network that can be read.")];
+  const panels = [...groups].map(([name, ours]) => memoryPanel(name, ours, name === "CIFAR-10" ? paper : []));
+  if (!groups.has("CIFAR-10")) panels.push(note("The paper’s points are of CIFAR-10, and no run here is."));
+  return panels;
+}
+
+function memoryPanel(name, runs, paper) {
   const curves = [...new Set(paper.map((point) => point.curve))];
   const paperName = (point) => `${point.curve}${point.width === null ? "" : `, width ${point.width}`} (paper)`;
   const published =
@@ -326,41 +370,34 @@ function memorySection(runs, paper) {
                                .map((point) => ({x: point.memory, y: point.accuracy, name: paperName(point)}))
                                .sort((a, b) => a.x - b.x)
                  }));
-  const ours =
-      runs.filter((run) => isNumber(run.memory))
-          .map((run) => ({
-                 name: run.name,
-                 named: true,
-                 style: {colour: "ink", marker: "star", line: false},
-                 points: [{x: run.memory, y: isNumber(run.final_hard) ? 100 * run.final_hard : null, name: run.name}]
-               }));
-  const elsewhere = runs.filter(
-      (run) => run.data !== null && !run.data.startsWith("cifar10:") && run.data !== "cifar10");
-  return [
-    chartPanel({
-      title: "Accuracy against memory",
-      scatter: true,
-      height: 400,
-      series: [...published, ...ours],
-      x: {
-        title: "Memory (32-bit words, log scale)",
-        short: "memory, words",
-        log: true,
-        roomy: true,
-        format: compact,
-        exact: thousands
-      },
-      y: {
-        title: "Test accuracy (%)",
-        short: "accuracy",
-        format: (value) => significant(value, 3),
-        exact: (value) => `${value.toFixed(2)} %`
-      }
-    }),
-    elsewhere.length > 0 ? element(
-                               "p", {class: "note"},
-                               `Not comparable with the paper’s CIFAR-10 points: ${
-                                   elsewhere.map((run) => `${run.name} (${run.data})`).join(", ")}.`) :
-                           null
-  ];
+  const ours = runs.map((run) => ({
+                          name: run.name,
+                          named: true,
+                          style: {colour: "ink", marker: "star", line: false},
+                          points: [{
+                            x: run.memory,
+                            y: isNumber(run.final_hard) ? 100 * run.final_hard : null,
+                            name: run.name
+                          }]
+                        }));
+  return chartPanel({
+    title: `Accuracy against memory, ${name}`,
+    scatter: true,
+    height: paper.length > 0 ? 400 : 260,
+    series: [...published, ...ours],
+    x: {
+      title: "Memory (32-bit words, log scale)",
+      short: "memory, words",
+      log: true,
+      roomy: true,
+      format: compact,
+      exact: thousands
+    },
+    y: {
+      title: "Test accuracy (%)",
+      short: "accuracy",
+      format: (value) => significant(value, 3),
+      exact: (value) => `${value.toFixed(2)} %`
+    }
+  });
 }

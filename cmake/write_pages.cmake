@@ -1,0 +1,16 @@
+# Run when the command is installed: writes what it says of itself, man pages and completions, below OUT.
+file(REMOVE_RECURSE ${OUT})
+file(MAKE_DIRECTORY ${OUT}/completions)
+execute_process(COMMAND ${COMMAND} manual -q ${OUT}/man/man1 OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+foreach(page "bash onetap" "zsh _onetap" "fish onetap.fish")
+  separate_arguments(page)
+  list(GET page 0 shell)
+  list(GET page 1 name)
+  execute_process(COMMAND ${COMMAND} completion ${shell} OUTPUT_FILE ${OUT}/completions/${name} COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
+# As Debian wants them; man reads both.
+find_program(gzip gzip)
+if(gzip)
+  file(GLOB pages ${OUT}/man/man1/*.1)
+  execute_process(COMMAND ${gzip} -9nf ${pages} COMMAND_ERROR_IS_FATAL ANY)
+endif()

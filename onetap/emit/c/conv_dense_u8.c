@@ -1,0 +1,3 @@
+static void conv_dense_u8(const Step* step, const Memory* memory, int32_t y) {
+  conv_words(step, memory, y, 0, 1);
+}

@@ -1,0 +1,110 @@
+#include "onetap/emit/c_conv.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/graph/tap_layout.h"
+
+#include <algorithm>
+
+namespace onetap {
+namespace {
+
+constexpr int64_t kWord = 4;  // inputs that are computed together
+constexpr int64_t kPair = 2;  // outputs
+
+// Calls each(output, block, tap, input) for the weights in file order of [output][block][tap][input].
+template <typename T>
+std::vector<T> in_blocks(const ConvForm& form, const T* weight) {
+  std::vector<T> packed;
+  for (int64_t d = 0; d < form.outputs; ++d) {
+    for (int64_t block = 0; block < form.blocks; ++block) {
+      const int64_t end = std::min(form.inputs, (block + 1) * form.block_inputs);
+      for (int64_t tap = 0; tap < form.taps; ++tap) {
+        if (form.is_empty(d, block, tap)) continue;
+        for (int64_t c = block * form.block_inputs; c < end; ++c) {
+          packed.push_back(weight[(d * form.inputs + c) * form.taps + tap]);
+        }
+      }
+    }
+  }
+  return packed;
+}
+
+}  // namespace
+
+ConvForm::ConvForm(const TapNet& net, const Node& node) {
+  const LayerTensors& tensors = net.tensors(node);
+  weight = &tensors.weight;
+  if (!tensors.bias.empty()) bias = &tensors.bias;
+  outputs = node.shape[0];
+  share_outputs = outputs;
+  if (node.op == Op::kAffine) {
+    groups = outputs;
+    return;
+  }
+  inputs = in_channels(net.graph, node) / node.groups;
+  groups = node.groups;
+  block_inputs = inputs;
+  if (node.op == Op::kConv) taps = node.kernel.area();
+  if (node.op != Op::kTapConv) return;
+  const TapLayout layout = tap_layout(net.graph, node);
+  taps = layout.taps;
+  block_inputs = std::min(layout.share_inputs, inputs);
+  blocks = layout.input_blocks();
+  share_outputs = std::min(layout.share_outputs, outputs);
+  if (layout.may_be_empty) none = layout.none();
+  codes = &tensors.positions;
+}
+
+bool ConvForm::is_empty(int64_t output, int64_t block, int64_t tap) const {
+  if (codes == nullptr) return false;
+  return (*codes)[static_cast<size_t>((output / share_outputs * blocks + block) * taps + tap)] == none;
+}
+
+bool ConvForm::has_words() const {
+  const bool inputs_fit = block_inputs % kWord == 0 || block_inputs == inputs;
+  return groups == 1 && inputs_fit && (share_outputs % kPair == 0 || share_outputs == outputs);
+}
+
+std::vector<float> float_weights(const ConvForm& form, const Node& node) {
+  return in_blocks(form, floats_of(node, *form.weight));
+}
+
+std::vector<int8_t> int8_weights(const ConvForm& form) {
+  return in_blocks(form, form.weight->data<int8_t>());
+}
+
+std::vector<int8_t> int8_words(const ConvForm& form) {
+  const auto* weight = form.weight->data<int8_t>();
+  std::vector<int8_t> packed;
+  const auto add_word = [&](int64_t d, int64_t c, int64_t end, int64_t tap) {
+    for (int64_t i = c; i < c + kWord; ++i) {
+      packed.push_back(d < form.outputs && i < end ? weight[(d * form.inputs + i) * form.taps + tap] : int8_t{0});
+    }
+  };
+  for (int64_t first = 0; first < form.outputs; first += kPair) {
+    for (int64_t block = 0; block < form.blocks; ++block) {
+      const int64_t end = std::min(form.inputs, (block + 1) * form.block_inputs);
+      for (int64_t tap = 0; tap < form.taps; ++tap) {
+        if (form.is_empty(first, block, tap)) continue;
+        for (int64_t c = block * form.block_inputs; c < end; c += kWord) {
+          for (int64_t d = first; d < first + kPair; ++d) add_word(d, c, end, tap);
+        }
+      }
+    }
+  }
+  return packed;
+}
+
+std::vector<uint8_t> packed_codes(const std::vector<uint16_t>& codes, int bits, size_t row) {
+  std::vector<uint8_t> packed;
+  for (size_t i = 0; i < codes.size(); ++i) {
+    if (bits == 8 || i % row % 2 == 0) {
+      packed.push_back(static_cast<uint8_t>(codes[i]));
+    } else {
+      packed.back() = static_cast<uint8_t>(packed.back() | codes[i] << 4);
+    }
+  }
+  return packed;
+}
+
+}  // namespace onetap

@@ -1,0 +1,41 @@
+// The weights of convolutions in the orders in which generated C reads them. Weights of empty taps are left out.
+#pragma once
+
+#include "onetap/base/tap_layout.h"
+#include "onetap/tap/tap_net.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace onetap {
+
+// A convolution, or a linear or affine layer as one: [outputs, inputs, taps] weights, of blocks of inputs and outputs
+// that have their positions in common. A dense one has all positions in order, and no codes.
+struct ConvForm {
+  ConvForm(const TapNet& net, const Node& node);
+
+  int64_t outputs = 1, inputs = 1, groups = 1;  // inputs of a group
+  int64_t taps = 1;                             // of a block
+  int64_t block_inputs = 1, blocks = 1;
+  int64_t share_outputs = 1;
+  int64_t none = -1;                             // the code of an empty tap
+  const std::vector<uint16_t>* codes = nullptr;  // [outputs / share_outputs][block][tap]
+  const Tensor* weight = nullptr;
+  const Tensor* bias = nullptr;
+
+  bool is_empty(int64_t output, int64_t block, int64_t tap) const;
+  int64_t row_codes() const { return blocks * taps; }  // of an output
+  // Blocks of 2 outputs x 4 inputs with their positions in common: a word of inputs at a time.
+  bool has_words() const;
+};
+
+// [output][block][tap][input].
+std::vector<float> float_weights(const ConvForm& form, const Node& node);
+std::vector<int8_t> int8_weights(const ConvForm& form);
+// [2 outputs][block][tap][4 inputs][output][input], with zeros where outputs or inputs end before.
+std::vector<int8_t> int8_words(const ConvForm& form);
+
+// At 4 or 8 bits each, the first in the lowest; `row` of them at a time begin with a whole byte.
+std::vector<uint8_t> packed_codes(const std::vector<uint16_t>& codes, int bits, size_t row);
+
+}  // namespace onetap

@@ -1,0 +1,64 @@
+// A frozen network as C99: sources that need a compiler and nothing else. docs/deploy.md has how to use them.
+#pragma once
+
+#include "onetap/plan/row_plan.h"
+#include "onetap/tap/tap_net.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace onetap {
+
+struct CProjectOptions {
+  std::string name;  // of functions and files; a C identifier
+  RowMode mode = RowMode::kRows;
+};
+
+// What travels along for the self-test: an input of value / 64 per byte, and what the reference executor makes of it.
+struct GoldenSample {
+  static constexpr float kUnit = 1.0f / 64;
+
+  std::vector<int8_t> input;
+  std::vector<float> output;
+
+  std::vector<float> input_floats() const;
+};
+// An input of random bytes, without the output.
+GoldenSample golden_input(const Graph& graph);
+
+struct CFile {
+  std::string name, text;
+};
+
+// Bytes, as they lie in flash. `other`: bias, scales, descriptions of layers and values, the order of rows.
+struct CLayerSize {
+  std::string name;
+  int64_t weights = 0, positions = 0, other = 0;
+  int64_t bytes() const { return weights + positions + other; }
+};
+
+struct CSizes {
+  std::vector<CLayerSize> layers;
+  int64_t weights = 0, positions = 0, other = 0;
+  int64_t code = 0;  // machine code, as measured for a Cortex-M4 at -Os function by function: an estimate
+  int64_t arena = 0;
+  std::string arena_layer;  // whose value decides how large the arena is
+
+  int64_t flash() const { return weights + positions + other + code; }
+  const CLayerSize& largest() const;  // of the layers
+};
+
+struct CProject {
+  std::vector<CFile> files;
+  CSizes sizes;
+};
+
+bool is_c_identifier(std::string_view name);
+
+// kUsage if the name is no C identifier, an op has no C form, or a shape passes the limits of the generated code.
+CProject c_project(const TapNet& net, const CProjectOptions& options, const GoldenSample& golden);
+CSizes c_sizes(const TapNet& net, RowMode mode);
+
+}  // namespace onetap

@@ -1,0 +1,70 @@
+// Generated C, piece by piece: what a network's steps become.
+#pragma once
+
+#include "onetap/emit/c_fragments.h"
+#include "onetap/emit/c_program.h"
+#include "onetap/emit/c_project.h"
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace onetap {
+
+struct ConvForm;
+
+class CSource {
+ public:
+  CSource(const TapNet& net, const CProgram& program, std::string name);
+
+  std::string model() const;    // NAME.c
+  std::string weights() const;  // NAME_weights.c
+  const CSizes& sizes() const { return sizes_; }
+
+ private:
+  enum class Kind { kWeights, kPositions, kOther };
+
+  void add_step(int index);
+  // What stands in a step's row: its function, and the layer's description.
+  std::pair<std::string, std::string> layer_of(const CStep& step);
+  std::string add_conv(const CStep& step, std::string& layer);
+  void add_float_conv(const CStep& step, std::string& layer, std::string& function);
+  void add_int8_conv(const CStep& step, std::string& layer, std::string& function);
+  std::pair<std::string, std::string> add_scales(const CStep& step);
+  const Int8Step& int8_step(const CStep& step) const;
+  std::string int8_pool_text(const CStep& step) const;
+  std::string window_text(const Node& node) const;
+  int64_t code_bytes(const ConvForm& form) const;
+
+  // Declares a constant array of NAME_weights.c; returns its name.
+  template <typename T>
+  std::string add_array(Kind kind, const char* type, const char* what, const std::vector<T>& values);
+  // Defines a constant array of NAME.c for the current step; returns its name.
+  template <typename T>
+  std::string add_list(const char* type, const std::vector<T>& values);
+  // Defines a constant of NAME.c for the current step; returns its address.
+  std::string add_constant(const std::string& type, const std::string& initializer, int64_t bytes);
+  void count(Kind kind, int64_t bytes);
+  std::string order_text() const;
+  std::string run_text() const;
+
+  const TapNet& net_;
+  const CProgram& program_;
+  const std::string name_;
+  int code_bits_ = 4;
+  bool has_empty_ = false;
+  int64_t positions_ = 1;  // of the largest kernel
+  std::set<CFragment> fragments_;
+  std::string values_, layers_, steps_, arrays_, declarations_;
+  std::string current_;  // the step's name as part of an identifier
+  CSizes sizes_;
+};
+
+// A name as a part of an identifier.
+std::string identifier_part(const std::string& name);
+std::string upper_case(std::string name);
+// The first lines of every generated file.
+std::string generated_note(const TapNet& net, const std::string& what);
+
+}  // namespace onetap

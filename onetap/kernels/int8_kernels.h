@@ -1,0 +1,97 @@
+// The kernels of int8 networks: what a row of the table (kernel_set.h) of type I8 has. Every target gives the bytes of
+// int8_reference.h.
+#pragma once
+
+#include "onetap/base/requantize.h"
+#include "onetap/kernels/int8_layout.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace onetap {
+
+// What becomes of the sums of one output; Int8Epilogue in the form that kernels read.
+struct Int8Output {
+  int32_t start = 0;  // the bias, less what the zeros of inputs add to sums
+  int32_t residual_factor = 0;
+  Requantize requantize;
+  float dequantize = 0;  // where floats leave
+};
+
+// A vector of pixels of a convolution's result. Bytes count from the begin of a quad.
+struct Int8Unit {
+  int32_t x = 0;       // where the first tap of the first pixel is read
+  int32_t y = 0;       // where the first pixel goes; pixels of a plane where floats leave
+  int32_t pixels = 0;  // that are stored
+  int32_t mask = -1;   // where it spans several rows: which of the masks says what is border; -1: nothing
+};
+
+constexpr int kMaxInt8Vectors = 8;
+
+// Some units of some quads of outputs. The streams begin with the first quad: offsets of what to read, in bytes from a
+// unit's x, and for each of them the weights of the outputs that read it.
+struct Int8Tile {
+  const uint8_t* x = nullptr;
+  const Int8Unit* units = nullptr;
+  int64_t quads = 0;
+  const int32_t* from = nullptr;  // entries of chunk k (kQuad / outputs of them a quad): [from[k], from[k + 1])
+  const int32_t* offsets = nullptr;
+  const int32_t* weights = nullptr;
+  const Int8Output* outputs = nullptr;
+  uint8_t* y = nullptr;
+  int64_t y_quad = 0;  // bytes from one quad to the next
+  uint8_t y_zero = 0;
+  const uint8_t* masks = nullptr;     // 0xFF: a pixel, 0: border
+  const uint8_t* residual = nullptr;  // laid out as y
+  uint8_t residual_zero = 0;
+  int left_shift = 0;
+  float* floats = nullptr;  // in place of y: planes without gaps
+  int64_t floats_plane = 0;
+  int64_t channels = 0;  // of the result that are left from the first quad on: what is stored as floats
+};
+using Int8TileKernel = void (*)(const Int8Tile&);
+
+struct Int8Kernels {
+  const char* float_target = "";  // the row of floats for layers that are kept in them
+  int64_t lanes = 4;              // pixels in a vector
+  // Words of 32 bits that a target takes the weights of one quad in: 4 bytes, or 4 16-bit numbers, 0 and 2 before 1 and
+  // 3, where there is no dot product.
+  int weight_words = 1;
+  // What is taken off the inputs before they are multiplied, where the dot product is one of signed bytes.
+  int32_t input_offset = 0;
+  // By outputs (1, 2, 4) and vectors - 1; null where there is none.
+  Int8TileKernel conv[3][kMaxInt8Vectors] = {};
+  // sums[out] = weight[out][bytes] x, less input_offset; `bytes` a multiple of 64.
+  void (*linear)(int64_t bytes, int64_t out, const int8_t* weight, const uint8_t* x, int32_t* sums) = nullptr;
+  // sums[4]: of the bytes of a quad's channels, without the border.
+  void (*quad_sums)(const QuadLayout& layout, const uint8_t* quad, int32_t* sums) = nullptr;
+  // Up to 4 planes of floats, `plane` of them apart, into a quad: x / scale, rounded to the nearest (halves to even),
+  // clamped, 0 for a NaN.
+  void (*quantize)(const QuadLayout& layout, int64_t planes, float scale, const float* x, int64_t plane, uint8_t zero,
+                   uint8_t* quad) = nullptr;
+  // y = clamp((sum of inputs * factors + 2^15) >> 16), of bytes that lie alike; zeros of inputs and of y.
+  struct Addend {
+    const uint8_t* x;
+    uint8_t zero;
+    int32_t factor;
+  };
+  void (*add)(int64_t bytes, const Addend* addends, int64_t count, uint8_t zero, uint8_t* y) = nullptr;
+  // y = the larger of both.
+  void (*max)(int64_t bytes, const uint8_t* a, const uint8_t* b, uint8_t* y) = nullptr;
+  // Those bytes of every pixel of y for which the mask (of one pixel) has 0xFF become x's.
+  void (*blend)(int64_t pixels, uint32_t mask, const uint8_t* x, uint8_t* y) = nullptr;
+  // Every second pixel of a row, from the first on.
+  void (*every_second)(int64_t pixels, const uint8_t* x, uint8_t* y) = nullptr;
+  // GMAC/s is `macs_per_round` of one round over its time: dot products in registers alone.
+  int32_t (*dot_rounds)(int64_t rounds, int32_t seed) = nullptr;
+  int64_t macs_per_round = 0;
+
+  Int8TileKernel tile(int outputs, int vectors) const { return conv[outputs == 4 ? 2 : outputs - 1][vectors - 1]; }
+  int max_vectors(int outputs) const {
+    int vectors = 0;
+    while (vectors < kMaxInt8Vectors && tile(outputs, vectors + 1) != nullptr) ++vectors;
+    return vectors;
+  }
+};
+
+}  // namespace onetap

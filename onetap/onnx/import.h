@@ -1,0 +1,41 @@
+// An ONNX model of a classification network as a Graph and its tensors. docs/onnx.md has the operators.
+#pragma once
+
+#include "onetap/tap/tap_net.h"
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace onetap {
+
+struct ImportOptions {
+  Shape shape;  // of an image, for a model that leaves it open; empty: as the model says
+};
+
+struct ImportedNet {
+  Graph graph;  // conv, linear, bn and ops without tensors; affine for products and sums with constants
+  // NAME.weight and NAME.bias, of a bn NAME.running_mean and NAME.running_var too. Of an affine: factor and shift.
+  std::map<std::string, Tensor> tensors;
+  std::map<std::string, std::string> metadata;  // of a model that onetap wrote: as in a .tap file
+  std::vector<std::string> notes;               // what a user should know of it, one line each
+};
+
+// kData, naming the operator and what would be needed, for a model that has no such form.
+ImportedNet import_onnx(const std::filesystem::path& path, const ImportOptions& options = {});
+// The same of a model in memory, without data in other files.
+ImportedNet parse_onnx(const std::string& bytes, std::string_view label, const ImportOptions& options = {});
+
+// The network for training with any method: an affine becomes a bn, and so does the bias of a conv, because layers with
+// a method have none. Such a bn has statistics 0 and 1: in evaluation the network computes the same.
+ImportedNet trainable_net(const ImportedNet& net);
+
+// As .safetensors, with the tensors' names.
+std::string tensor_file(const ImportedNet& net);
+
+// Frozen: batch norms folded, every weight kept. Metadata of our own models (mean, sd, classes) are taken over.
+TapNet frozen_net(const ImportedNet& net);
+
+}  // namespace onetap

@@ -1,0 +1,158 @@
+// What an imported network becomes: one to train, one that is frozen.
+#include "onetap/base/fail.h"
+#include "onetap/base/safetensors.h"
+#include "onetap/graph/uses.h"
+#include "onetap/onnx/import.h"
+#include "onetap/onnx/names.h"
+#include "onetap/tap/fold.h"
+#include "onetap/tap/tap_file.h"
+
+#include <cmath>
+
+namespace onetap {
+namespace {
+
+Tensor filled(size_t count, float value) {
+  return Tensor::of(std::vector<float>(count, value), {static_cast<int64_t>(count)});
+}
+
+// A batch norm that multiplies and adds in evaluation, and nothing else.
+void set_plain_norm(ImportedNet& net, const std::string& name, const Tensor& scale, const Tensor& shift) {
+  net.tensors[name + ".weight"] = scale;
+  net.tensors[name + ".bias"] = shift;
+  net.tensors[name + ".running_mean"] = filled(shift.count(), 0);
+  net.tensors[name + ".running_var"] = filled(shift.count(), static_cast<float>(1 - kBatchNormEpsilon));
+}
+
+class Freezer {
+ public:
+  explicit Freezer(const ImportedNet& net) : net_(net), form_(frozen_form(net.graph)) {}
+
+  TapNet freeze() const {
+    TapNet frozen;
+    frozen.graph = form_.graph;
+    for (const Node& node : form_.graph.nodes()) {
+      if (!layer_shapes(form_.graph, node).weight.empty()) frozen.layers[node.name] = layer(node);
+    }
+    return frozen;
+  }
+
+ private:
+  struct ScaleShift {
+    std::vector<double> scale, shift;
+  };
+
+  const Tensor& tensor(const std::string& name) const { return net_.tensors.at(name); }
+
+  ScaleShift norm(const std::string& name) const {
+    const double epsilon = net_.graph.node(name).epsilon;
+    const auto part = [&](const char* what) { return tensor(name + what).data<float>(); };
+    const float *weight = part(".weight"), *bias = part(".bias"), *mean = part(".running_mean"),
+                *variance = part(".running_var");
+    ScaleShift result;
+    for (size_t c = 0; c < tensor(name + ".weight").count(); ++c) {
+      result.scale.push_back(weight[c] / std::sqrt(static_cast<double>(variance[c]) + epsilon));
+      result.shift.push_back(bias[c] - mean[c] * result.scale.back());
+    }
+    return result;
+  }
+
+  static Tensor rounded(const std::vector<double>& values) {
+    return Tensor::of(std::vector<float>(values.begin(), values.end()), {static_cast<int64_t>(values.size())});
+  }
+
+  LayerTensors layer(const Node& node) const {
+    LayerTensors tensors;
+    if (net_.graph.node(node.name).op == Op::kBatchNorm) {  // an affine now
+      const ScaleShift values = norm(node.name);
+      tensors.weight = rounded(values.scale);
+      tensors.bias = rounded(values.shift);
+      return tensors;
+    }
+    tensors.weight = tensor(node.name + ".weight");
+    const auto bias = net_.tensors.find(node.name + ".bias");
+    if (bias != net_.tensors.end()) tensors.bias = bias->second;
+    const auto folded = form_.folded.find(node.name);
+    if (folded == form_.folded.end()) return tensors;
+    ScaleShift values = norm(folded->second);
+    auto* weight = tensors.weight.data<float>();
+    const size_t each = tensors.weight.count() / values.scale.size();
+    for (size_t i = 0; i < tensors.weight.count(); ++i) {
+      weight[i] = static_cast<float>(weight[i] * values.scale[i / each]);
+    }
+    const float* added = tensors.bias.data<float>();
+    for (size_t c = 0; added != nullptr && c < values.shift.size(); ++c) values.shift[c] += added[c] * values.scale[c];
+    tensors.bias = rounded(values.shift);
+    return tensors;
+  }
+
+  const ImportedNet& net_;
+  const FrozenForm form_;
+};
+
+}  // namespace
+
+ImportedNet trainable_net(const ImportedNet& net) {
+  const Uses uses(net.graph);
+  ImportedNet result;
+  result.metadata = net.metadata;
+  result.notes = net.notes;
+  result.graph = Graph(net.graph.name());
+  result.tensors = net.tensors;
+  NameTable names;
+  for (const Node& node : net.graph.nodes()) names.take({node.name});
+  std::map<std::string, std::string> value_of;  // what a node's readers read now
+  int64_t split = 0;
+  for (const Node& old : net.graph.nodes()) {
+    Node node = old;
+    for (std::string& input : node.inputs) input = value_of.at(input);
+    value_of[old.name] = old.name;
+    if (node.op == Op::kAffine) {
+      node.op = Op::kBatchNorm;
+      set_plain_norm(result, node.name, net.tensors.at(node.name + ".weight"), net.tensors.at(node.name + ".bias"));
+    }
+    const bool has_bias = node.op == Op::kConv && node.bias;
+    if (has_bias) node.bias = false;
+    result.graph.add(node);
+    if (!has_bias) continue;
+    const Node* reader = uses.only_reader(old);
+    const auto bias = result.tensors.extract(old.name + ".bias");
+    if (reader != nullptr && reader->op == Op::kBatchNorm) {
+      // The batch norm behind it takes the bias out of its mean.
+      auto* mean = result.tensors.at(reader->name + ".running_mean").data<float>();
+      for (size_t c = 0; c < bias.mapped().count(); ++c) mean[c] -= bias.mapped().data<float>()[c];
+      continue;
+    }
+    Node norm;
+    norm.op = Op::kBatchNorm;
+    norm.name = names.take({old.name + "_bn"});
+    norm.inputs = {old.name};
+    value_of[old.name] = norm.name;
+    set_plain_norm(result, norm.name, filled(bias.mapped().count(), 1), bias.mapped());
+    result.graph.add(std::move(norm));
+    ++split;
+  }
+  result.graph.set_output(value_of.at(net.graph.output()));
+  if (split > 0) {
+    result.notes.push_back(fmt::format(
+        "{} convolutions have a bias and no batch norm: the bias became a batch norm NAME_bn with statistics 0 and 1",
+        split));
+  }
+  return result;
+}
+
+std::string tensor_file(const ImportedNet& net) {
+  std::vector<TensorView> views;
+  for (const auto& [name, tensor] : net.tensors) views.push_back({name, tensor.dtype(), tensor.shape(), tensor.raw()});
+  return safetensors_bytes(std::move(views));
+}
+
+TapNet frozen_net(const ImportedNet& net) {
+  TapNet frozen = Freezer(net).freeze();
+  if (net.metadata.count("mean") > 0 && net.metadata.count("sd") > 0)
+    read_tap_metadata(net.metadata, "metadata", frozen);
+  check_tap_net(frozen);
+  return frozen;
+}
+
+}  // namespace onetap

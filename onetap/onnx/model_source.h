@@ -1,0 +1,48 @@
+// An ONNX model as it lies in its file, and the numbers of its tensors. Nothing of it is trusted.
+#pragma once
+
+#include "onetap/onnx/schema.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace onetap {
+
+// A constant of the model: floats, or whole numbers such as shapes and axes. No dimensions: one number.
+struct OnnxConstant {
+  std::vector<int64_t> dims;
+  std::variant<std::vector<float>, std::vector<int64_t>> values;
+
+  bool is_float() const { return values.index() == 0; }
+  const std::vector<float>& floats() const { return std::get<0>(values); }
+  const std::vector<int64_t>& integers() const { return std::get<1>(values); }
+  size_t count() const { return is_float() ? floats().size() : integers().size(); }
+};
+
+class ModelSource {
+ public:
+  // kData if it is no ONNX model. Tensors in files of their own are looked for in the model's folder, and nowhere else.
+  static ModelSource read(const std::filesystem::path& path);
+  // Without such files.
+  static ModelSource parse(const std::string& bytes, std::string_view label);
+
+  const onnx::Model& model() const { return model_; }
+  const std::string& label() const { return label_; }
+
+  // kData if the tensor's numbers are not all there, or of a type that networks do not use. Its size is known to be
+  // right before memory is taken.
+  OnnxConstant constant(const onnx::Tensor& tensor) const;
+
+ private:
+  std::string external_bytes(const onnx::Tensor& tensor, uint64_t expected) const;
+
+  onnx::Model model_;
+  std::string label_;
+  std::filesystem::path folder_;
+};
+
+}  // namespace onetap

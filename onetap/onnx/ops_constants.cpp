@@ -1,0 +1,256 @@
+// Operators of constants alone: the model's own, and those that compute a shape.
+#include "onetap/base/fail.h"
+#include "onetap/onnx/converter.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <unordered_map>
+
+namespace onetap {
+namespace {
+
+constexpr int64_t kMostIntegers = 1 << 16;  // of a shape, with room
+
+OnnxValue constant_value(OnnxConstant constant) {
+  OnnxValue value;
+  value.constant = std::make_shared<OnnxConstant>(std::move(constant));
+  return value;
+}
+
+OnnxValue integer_list(std::vector<int64_t> values) {
+  OnnxConstant constant;
+  constant.dims = {static_cast<int64_t>(values.size())};
+  constant.values = std::move(values);
+  return constant_value(std::move(constant));
+}
+
+// With other extents and the same numbers.
+OnnxValue with_dims(const Operator& op, const OnnxConstant& constant, std::vector<int64_t> dims) {
+  int64_t count = 1;
+  for (const int64_t extent : dims) {
+    if (extent < 0 || (extent > 0 && count > std::numeric_limits<int64_t>::max() / extent))
+      op.refuse("extents of 0 or more");
+    count *= extent;
+  }
+  if (count != static_cast<int64_t>(constant.count())) {
+    op.refuse(fmt::format("a shape of {} numbers, got {}", constant.count(), count));
+  }
+  OnnxConstant changed = constant;
+  changed.dims = std::move(dims);
+  return constant_value(std::move(changed));
+}
+
+const OnnxConstant& constant_input(Converter& converter, const Operator& op, int index) {
+  return *converter.input(op, index).constant;
+}
+
+OnnxValue fold_constant(Converter& converter, const Operator& op) {
+  OnnxConstant made;
+  if (const onnx::Attribute* value = op.find("value")) {
+    made = converter.source().constant(value->t());
+  } else if (const onnx::Attribute* number = op.find("value_float")) {
+    made.values = std::vector<float>{number->f()};
+  } else if (const onnx::Attribute* numbers = op.find("value_floats")) {
+    made.values = std::vector<float>(numbers->floats().begin(), numbers->floats().end());
+    made.dims = {numbers->floats_size()};
+  } else if (const onnx::Attribute* integer = op.find("value_int")) {
+    made.values = std::vector<int64_t>{integer->i()};
+  } else if (const auto list = op.integers("value_ints")) {
+    return integer_list(*list);
+  } else {
+    op.refuse("a constant of floats or whole numbers, got another kind");
+  }
+  return constant_value(std::move(made));
+}
+
+OnnxValue fold_same(Converter& converter, const Operator& op) {
+  return converter.input(op, 0);
+}
+
+OnnxValue fold_cast(Converter& converter, const Operator& op) {
+  const OnnxConstant& from = constant_input(converter, op, 0);
+  const int64_t type = op.integer("to", onnx::Tensor::FLOAT);
+  const bool to_float = type == onnx::Tensor::FLOAT || type == onnx::Tensor::DOUBLE || type == onnx::Tensor::FLOAT16;
+  if (to_float == from.is_float()) return converter.input(op, 0);
+  OnnxConstant made;
+  made.dims = from.dims;
+  if (to_float) {
+    std::vector<float> values;
+    for (const int64_t value : from.integers()) values.push_back(static_cast<float>(value));
+    made.values = std::move(values);
+  } else {
+    std::vector<int64_t> values;
+    for (const float value : from.floats()) {
+      if (!(value > -9e18f && value < 9e18f)) op.refuse("floats that are whole numbers");
+      values.push_back(static_cast<int64_t>(value));
+    }
+    made.values = std::move(values);
+  }
+  return constant_value(std::move(made));
+}
+
+OnnxValue fold_reshape(Converter& converter, const Operator& op) {
+  const OnnxConstant& from = constant_input(converter, op, 0);
+  std::vector<int64_t> dims = converter.integers(op, 1);
+  int64_t known = 1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 0 && i < from.dims.size() && op.integer("allowzero", 0) == 0) dims[i] = from.dims[i];
+    if (dims[i] > 0 && known > (int64_t{1} << 40) / dims[i]) op.refuse("a smaller shape");
+    if (dims[i] > 0) known *= dims[i];
+  }
+  for (int64_t& extent : dims) {
+    if (extent == -1) extent = static_cast<int64_t>(from.count()) / known;
+  }
+  return with_dims(op, from, std::move(dims));
+}
+
+OnnxValue fold_unsqueeze(Converter& converter, const Operator& op) {
+  const OnnxConstant& from = constant_input(converter, op, 0);
+  return with_dims(op, from, converter.unsqueezed(op, from.dims));
+}
+
+OnnxValue fold_squeeze(Converter& converter, const Operator& op) {
+  const OnnxConstant& from = constant_input(converter, op, 0);
+  return with_dims(op, from, converter.squeezed(op, from.dims, 0));
+}
+
+OnnxValue fold_transpose(Converter& converter, const Operator& op) {
+  const OnnxConstant& from = constant_input(converter, op, 0);
+  const std::vector<int64_t> perm = op.integers("perm").value_or(std::vector<int64_t>{1, 0});
+  if (from.dims.size() != 2 || !from.is_float() || perm.size() != 2) op.refuse("a matrix of floats");
+  if (perm[0] == 0) return converter.input(op, 0);
+  OnnxConstant made;
+  const size_t rows = static_cast<size_t>(from.dims[0]), columns = static_cast<size_t>(from.dims[1]);
+  std::vector<float> values(rows * columns);
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t k = 0; k < columns; ++k) values[k * rows + i] = from.floats()[i * columns + k];
+  }
+  made.dims = {from.dims[1], from.dims[0]};
+  made.values = std::move(values);
+  return constant_value(std::move(made));
+}
+
+OnnxValue fold_shape(Converter& converter, const Operator& op) {
+  return integer_list(constant_input(converter, op, 0).dims);
+}
+
+OnnxValue fold_gather(Converter& converter, const Operator& op) {
+  const std::vector<int64_t>& from = converter.integers(op, 0);
+  const std::vector<int64_t>& places = converter.integers(op, 1);
+  if (op.integer("axis", 0) != 0 || constant_input(converter, op, 0).dims.size() != 1)
+    op.refuse("places in a list (axis 0)");
+  OnnxConstant made;
+  made.dims = constant_input(converter, op, 1).dims;
+  std::vector<int64_t> values;
+  for (const int64_t place : places) {
+    const int64_t at = place < 0 ? place + static_cast<int64_t>(from.size()) : place;
+    if (at < 0 || at >= static_cast<int64_t>(from.size()))
+      op.refuse(fmt::format("places in 0..{}, got {}", from.size(), place));
+    values.push_back(from[static_cast<size_t>(at)]);
+  }
+  made.values = std::move(values);
+  return constant_value(std::move(made));
+}
+
+OnnxValue fold_concat(Converter& converter, const Operator& op) {
+  std::vector<int64_t> all;
+  for (int i = 0; i < op.node.input_size(); ++i) {
+    const std::vector<int64_t>& part = converter.integers(op, i);
+    all.insert(all.end(), part.begin(), part.end());
+    if (static_cast<int64_t>(all.size()) > kMostIntegers) op.refuse("a shorter list");
+  }
+  return integer_list(std::move(all));
+}
+
+// Of a list of whole numbers. Starts, ends and steps are attributes before opset 10, then inputs.
+OnnxValue fold_slice(Converter& converter, const Operator& op) {
+  const std::vector<int64_t>& from = converter.integers(op, 0);
+  const auto part = [&](const char* name, int index) {
+    if (op.opset < 10) return op.integers(name).value_or(std::vector<int64_t>{});
+    return op.has_input(index) ? converter.integers(op, index) : std::vector<int64_t>{};
+  };
+  const std::vector<int64_t> starts = part("starts", 1), ends = part("ends", 2), steps = part("", 4);
+  if (starts.size() != 1 || ends.size() != 1 || (!steps.empty() && steps[0] != 1)) op.refuse("one piece of a list");
+  const auto count = static_cast<int64_t>(from.size());
+  const auto place = [&](int64_t at) { return std::clamp(at < 0 ? at + count : at, int64_t{0}, count); };
+  const int64_t first = place(std::max(starts[0], -count)), last = std::max(first, place(std::max(ends[0], -count)));
+  return integer_list({from.begin() + first, from.begin() + last});
+}
+
+OnnxValue fold_constant_of_shape(Converter& converter, const Operator& op) {
+  int64_t count = 1;
+  for (const int64_t extent : converter.integers(op, 0)) {
+    if (extent < 0 || extent > kMostIntegers || (count *= extent) > kMostIntegers) op.refuse("a small shape");
+  }
+  OnnxConstant one;
+  one.values = std::vector<float>{0};
+  if (const onnx::Attribute* value = op.find("value")) one = converter.source().constant(value->t());
+  if (one.count() != 1) op.refuse("one number to repeat");
+  OnnxConstant made;
+  made.dims = converter.integers(op, 0);
+  if (one.is_float()) {
+    made.values = std::vector<float>(static_cast<size_t>(count), one.floats()[0]);
+  } else {
+    made.values = std::vector<int64_t>(static_cast<size_t>(count), one.integers()[0]);
+  }
+  return constant_value(std::move(made));
+}
+
+int64_t combined(const Operator& op, int64_t a, int64_t b) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (a < -kMost || a > kMost || b < -kMost || b > kMost) op.refuse("smaller numbers in a shape");
+  const std::string& type = op.node.op_type();
+  if (type == "Add") return a + b;
+  if (type == "Sub") return a - b;
+  if (type == "Mul") {
+    if (a != 0 && std::abs(b) > kMost / std::abs(a)) op.refuse("smaller numbers in a shape");
+    return a * b;
+  }
+  if (b == 0) op.refuse("a divisor other than 0");
+  return a / b;
+}
+
+// Sums and products of whole numbers, one by one, or all with one.
+OnnxValue fold_arithmetic(Converter& converter, const Operator& op) {
+  const std::vector<int64_t>& a = converter.integers(op, 0);
+  const std::vector<int64_t>& b = converter.integers(op, 1);
+  if (a.empty() || b.empty() || (a.size() != b.size() && a.size() != 1 && b.size() != 1))
+    op.refuse("lists of one length");
+  OnnxConstant made;
+  made.dims = constant_input(converter, op, a.size() >= b.size() ? 0 : 1).dims;
+  std::vector<int64_t> values(std::max(a.size(), b.size()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = combined(op, a[a.size() == 1 ? 0 : i], b[b.size() == 1 ? 0 : i]);
+  }
+  made.values = std::move(values);
+  return constant_value(std::move(made));
+}
+
+}  // namespace
+
+ConvertOperator find_constant_operator(const std::string& op_type) {
+  static const std::unordered_map<std::string, ConvertOperator> table = {
+      {"Constant", fold_constant},
+      {"Identity", fold_same},
+      {"Dropout", fold_same},
+      {"Cast", fold_cast},
+      {"Reshape", fold_reshape},
+      {"Unsqueeze", fold_unsqueeze},
+      {"Squeeze", fold_squeeze},
+      {"Transpose", fold_transpose},
+      {"Shape", fold_shape},
+      {"Gather", fold_gather},
+      {"Concat", fold_concat},
+      {"Slice", fold_slice},
+      {"Add", fold_arithmetic},
+      {"Sub", fold_arithmetic},
+      {"Mul", fold_arithmetic},
+      {"Div", fold_arithmetic},
+      {"ConstantOfShape", fold_constant_of_shape},
+  };
+  const auto found = table.find(op_type);
+  return found == table.end() ? nullptr : found->second;
+}
+
+}  // namespace onetap

@@ -1,0 +1,12 @@
+// The network of floats that an int8 network stands for.
+#pragma once
+
+#include "onetap/tap/tap_net.h"
+
+namespace onetap {
+
+// Weights and biases times their scales; values are not rounded. To compare with: what it gives is close to what the
+// int8 network gives, and to what the network was that it was made from.
+TapNet float_net(const TapNet& int8);
+
+}  // namespace onetap

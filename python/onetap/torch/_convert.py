@@ -1,0 +1,123 @@
+"""Trained or new PyTorch networks to networks with Shift Attention Layers, and back to plain convolutions."""
+
+from __future__ import annotations
+
+import copy
+import fnmatch
+from typing import Callable, Iterable, TypeVar, Union
+
+from torch import nn
+
+from ..errors import UsageError
+from ._layer import FIRST_TEMPERATURE, Share, ShiftAttentionConv2d
+
+Skip = Union[str, "Iterable[str]", Callable[[str, nn.Module], bool], None]
+M = TypeVar("M", bound=nn.Module)
+
+
+def _replace(module: nn.Module, make: Callable[[str, nn.Module], "nn.Module | None"]) -> nn.Module:
+    """``module`` with every submodule for which ``make(name, it)`` gives another one replaced; ``module`` itself too.
+
+    A module that is used in several places is replaced by the same one in all of them.
+    """
+    made: dict[nn.Module, nn.Module | None] = {}
+    for name, part in module.named_modules():
+        made[part] = make(name, part)
+    for part in list(module.modules()):
+        for name, child in part.named_children():
+            other = made.get(child)
+            if other is not None:
+                setattr(part, name, other)
+    other = made[module]
+    return module if other is None else other
+
+
+def _spatial_convs(module: nn.Module) -> list[tuple[str, nn.Conv2d]]:
+    # Subclasses compute something else with their weights.
+    return [
+        (name, part)
+        for name, part in module.named_modules()
+        if type(part) is nn.Conv2d and part.kernel_size[0] * part.kernel_size[1] > 1
+    ]
+
+
+def _is_skipped(module: nn.Module, skip: Skip) -> Callable[[str, nn.Module], bool]:
+    if skip is None:
+        return lambda name, part: False
+    if callable(skip):
+        return skip
+    patterns = [skip] if isinstance(skip, str) else list(skip)
+    names = [name for name, _ in _spatial_convs(module)]
+    first = next((name for name, part in module.named_modules() if isinstance(part, nn.Conv2d)), None)
+    for pattern in patterns:
+        if pattern != "first" and not fnmatch.filter(names, pattern):
+            raise UsageError(f"[torch] no k x k convolution matches {pattern!r} of skip")
+    return lambda name, part: any(
+        name == first if pattern == "first" else fnmatch.fnmatchcase(name, pattern) for pattern in patterns
+    )
+
+
+def convert(
+    module: M,
+    share: Share = (4, 4),
+    *,
+    taps: int = 1,
+    skip: Skip = "first",
+    relax: str = "auto",
+    init: str = "uniform",
+    temperature: float = FIRST_TEMPERATURE,
+    inplace: bool = False,
+) -> M:
+    """The same network with its k x k convolutions as Shift Attention Layers.
+
+    ``module``: any network. It is copied, unless ``inplace``. Its weights are the start: with relax softmax (the default
+    unless share is ``"all"``) the first forward pass of the result equals that of ``module``.
+
+    ``share``, ``taps``, ``relax`` and ``init`` are those of :class:`ShiftAttentionConv2d`. Blocks are made smaller for layers
+    with fewer channels.
+
+    ``skip``: layers that stay as they are: names or patterns (``"layer1.*"``), a function of (name, module), or None.
+    ``"first"`` (the default) stands for the first convolution of the network; give ``["first", "layer1.*"]`` to keep it
+    among others. 1x1 convolutions and depthwise ones always stay: the former have one position, the latter one slice per
+    output.
+
+    ``temperature``: that of the first step; a :class:`TemperatureSchedule` with the same ``start`` lowers it.
+    """
+    if not inplace:
+        module = copy.deepcopy(module)
+    is_skipped = _is_skipped(module, skip)
+    chosen = {
+        part
+        for name, part in _spatial_convs(module)
+        if part.in_channels > part.groups and not is_skipped(name, part)
+    }
+    if not chosen:
+        raise UsageError(
+            "[torch] expected k x k convolutions to convert, got none (1x1 and depthwise ones, and those of skip, stay)"
+        )
+
+    def fitting(conv: nn.Conv2d) -> Share:
+        outputs, inputs = share if isinstance(share, tuple) and len(share) == 2 else (share, 1)
+        if isinstance(outputs, int):
+            outputs = min(outputs, conv.out_channels)
+        return (outputs, min(inputs, conv.in_channels // conv.groups) if isinstance(inputs, int) else inputs)
+
+    def make(name: str, part: nn.Module) -> nn.Module | None:
+        if part not in chosen:
+            return None
+        return ShiftAttentionConv2d.from_conv(
+            part, taps=taps, share=fitting(part), relax=relax, init=init, temperature=temperature
+        )
+
+    return _replace(module, make)  # type: ignore[return-value]
+
+
+def harden(module: M, *, inplace: bool = False) -> M:
+    """The same network with its Shift Attention Layers as plain ``nn.Conv2d``, zero where positions are not kept."""
+    if not inplace:
+        module = copy.deepcopy(module)
+
+    def make(name: str, part: nn.Module) -> nn.Module | None:
+        return part.hardened() if isinstance(part, ShiftAttentionConv2d) else None
+
+    return _replace(module, make)  # type: ignore[return-value]

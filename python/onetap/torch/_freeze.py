@@ -1,0 +1,136 @@
+"""PyTorch networks to .tap files."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import os
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from .. import Model
+from .._command import run_command
+from ..errors import CheckError, DataError, UsageError
+from ._convert import harden
+
+OPSET = 13
+# Of the largest output. Batch norms go into the convolutions before them, and sums have another order.
+TOLERANCE = 1e-3
+
+
+def _export_onnx(module: nn.Module, example: Tensor, path: Path) -> None:
+    options: dict[str, object] = {
+        "opset_version": OPSET,
+        "input_names": ["input"],
+        "output_names": ["output"],
+        "do_constant_folding": True,
+    }
+    # From 2.5 on there are two exporters; this one needs no further packages.
+    if "dynamo" in inspect.signature(torch.onnx.export).parameters:
+        options["dynamo"] = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            torch.onnx.export(module, (example,), str(path), **options)
+        except Exception as problem:  # of many kinds, some of them the network's own
+            said = (str(problem).splitlines() or [""])[0]
+            raise DataError(
+                f"[torch] expected a network for torch.onnx.export, got {type(problem).__name__}: {said}"
+            ) from problem
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _add_metadata(path: Path, entries: dict[str, object]) -> None:
+    """Appends metadata_props, the model's field 14 with key (1) and value (2): protobuf takes fields in any order.
+
+    ``onetap import`` reads those of models by the producer (2) onetap; the last field of a kind counts.
+    """
+    with path.open("ab") as file:
+        file.write(_field(2, b"onetap"))
+        for key, value in entries.items():
+            file.write(_field(14, _field(1, key.encode()) + _field(2, json.dumps(value).encode())))
+
+
+def _three(values: Sequence[float] | None, what: str, usual: float) -> list[float]:
+    numbers = [usual] * 3 if values is None else [float(value) for value in values]
+    if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
+        raise UsageError(f"[torch] expected three finite numbers for {what}, got {values!r}")
+    return numbers
+
+
+def freeze(
+    module: nn.Module,
+    example: Tensor,
+    path: str | os.PathLike[str],
+    *,
+    classes: Sequence[str] | None = None,
+    mean: Sequence[float] | None = None,
+    sd: Sequence[float] | None = None,
+) -> float:
+    """Writes a network as a .tap file, which ``onetap.Model``, the command ``onetap``, C and C++ programs run.
+
+    ``module``: a network, as a rule one that :func:`convert` made and that was trained. It is not changed. Shift Attention
+    Layers are frozen to their hard form, batch norms by their running statistics; plain convolutions whose kernels are
+    mostly zeros become tap convolutions, too. The network goes through ONNX: its operators must be among those that
+    ``onetap import`` reads.
+
+    ``example``: an input of the network, [images, channels, rows, columns] or without images. Its size becomes the
+    network's. The file is run on it and compared with the hard network: :class:`onetap.CheckError` if the two differ by
+    more than 1/1000 of the largest output.
+
+    ``classes``: names of the outputs.
+
+    ``mean``, ``sd``: three numbers each: how pixels were normalised in training, (value / 255 - mean) / sd, for red, green
+    and blue. Programs that read images need them; without them they are 0 and 1.
+
+    Returns the largest difference on the example, relative to the largest output.
+    """
+    if not isinstance(example, Tensor) or example.dim() not in (3, 4) or not example.is_floating_point():
+        raise UsageError("[torch] expected an example [images, channels, rows, columns] of floats")
+    hardened = harden(module).eval().float().cpu()
+    images = (example if example.dim() == 4 else example[None]).detach().float().cpu()
+    if len(images) == 0:
+        raise UsageError("[torch] expected an example with at least one image, got none")
+    metadata: dict[str, object] = {"mean": _three(mean, "mean", 0.0), "sd": _three(sd, "sd", 1.0)}
+    if not all(value > 0 for value in metadata["sd"]):  # type: ignore[attr-defined]
+        raise UsageError(f"[torch] expected sd above 0, got {sd!r}")
+    if classes is not None:
+        metadata["classes"] = [str(name) for name in classes]
+    target = Path(path)
+    with tempfile.TemporaryDirectory(dir=target.absolute().parent, prefix=".onetap-") as folder:
+        onnx = Path(folder) / "model.onnx"
+        frozen = Path(folder) / "model.tap"
+        _export_onnx(hardened, images[:1], onnx)
+        _add_metadata(onnx, metadata)
+        with torch.no_grad():
+            expected = hardened(images)
+        if classes is not None and expected[0].numel() != len(classes):
+            raise UsageError(f"[torch] expected names of {expected[0].numel()} classes, got {len(classes)}")
+        run_command("import", str(onnx), "--tap", "-o", str(frozen))
+        with Model(frozen) as model:
+            got = torch.from_numpy(model(images.numpy()))
+        expected = expected.reshape(got.shape)
+        difference = ((got - expected).abs().max() / expected.abs().max().clamp_min(1e-30)).item()
+        if not difference <= TOLERANCE:
+            raise CheckError(
+                f"[torch] expected outputs within {TOLERANCE} of the module's, got {difference:.2g} ({target.name})"
+            )
+        os.replace(frozen, target)
+    return difference

@@ -1,0 +1,291 @@
+"""The Shift Attention Layer as a PyTorch module."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Iterator, Union
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import UsageError
+from . import _attention
+
+Share = Union[int, str, "tuple[Union[int, str], int]"]
+
+MODES = ("soft", "hard")
+RELAXATIONS = ("auto", "softmax", "straight-through")
+INITS = ("uniform", "centre")
+FIRST_TEMPERATURE = 6.7
+LEAST_ATTENTION = 1e-4  # that trained weights are divided by
+
+
+def _one_of(value: str, choices: tuple[str, ...], what: str) -> str:
+    if value not in choices:
+        raise UsageError(f"[torch] expected {what} {' or '.join(choices)}, got {value!r}")
+    return value
+
+
+def block_of(share: Share, outputs: int, inputs: int) -> tuple[int, int]:
+    """``share`` in numbers: outputs and inputs of a block, for a layer of so many (inputs: of a group)."""
+    pair = share if isinstance(share, tuple) else (share, 1)
+    if len(pair) != 2:
+        raise UsageError(f"[torch] expected share as outputs or (outputs, inputs), got {share!r}")
+    block = (outputs if pair[0] == "all" else pair[0], pair[1])
+    for size, most, what in zip(block, (outputs, inputs), ("outputs", "inputs of a group")):
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most:
+            raise UsageError(f"[torch] expected share of 1 to {most} {what}, got {share!r}")
+    return int(block[0]), int(block[1])
+
+
+class ShiftAttentionConv2d(nn.Conv2d):
+    """A convolution that learns which positions of every kernel slice to keep.
+
+    >>> layer = ShiftAttentionConv2d(64, 128, 3, stride=2, padding=1, bias=False, share=(4, 4))
+
+    It takes what ``nn.Conv2d`` takes, with the same defaults, and
+
+    ``taps``: positions that every kernel slice W[d, c] keeps.
+
+    ``share``: slices that keep the same positions: a number of neighbouring outputs, or (outputs, inputs) of a block;
+    ``"all"`` stands for every output.
+
+    ``relax``: what the forward pass multiplies the weights by in mode soft. ``"softmax"`` is the attention P;
+    ``"straight-through"`` is the hard mask, with the gradient of P. ``"auto"`` is straight-through for share ``"all"``,
+    else softmax.
+
+    ``init``: ``"uniform"`` draws the logits in [0, 1); ``"centre"`` then raises the centre's to the maximum of its slice.
+
+    Parameters are ``weight``, ``bias`` and the logits ``attention`` [output blocks, input blocks, S] (with several taps
+    [taps, output blocks, input blocks, S]). All are trained by the same optimiser. ``temperature`` is a buffer, so it is
+    saved with them; set it with :func:`set_temperature` or a :class:`TemperatureSchedule`.
+
+    In mode soft the layer convolves with W * softmax(A / sd(A) / T), in mode hard with what is left of W when it is
+    frozen. The mode does not depend on ``train()`` and ``eval()``.
+    """
+
+    temperature: Tensor
+    _has_logits = False  # nn.Conv2d's constructor calls reset_parameters() before there are any
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        padding: int | tuple[int, int] | str = 0,
+        dilation: int | tuple[int, int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        taps: int = 1,
+        share: Share = 1,
+        relax: str = "auto",
+        init: str = "uniform",
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
+        )
+        positions = self.kernel_size[0] * self.kernel_size[1]
+        if positions < 2:
+            raise UsageError("[torch] expected a kernel with more than one position, got 1x1")
+        if isinstance(taps, bool) or not isinstance(taps, int) or not 1 <= taps <= positions:
+            raise UsageError(f"[torch] expected taps from 1 to {positions} (kernel positions), got {taps!r}")
+        self.taps = taps
+        self.share = block_of(share, out_channels, in_channels // groups)
+        self.init = _one_of(init, INITS, "init")
+        has_all = (share[0] if isinstance(share, tuple) else share) == "all"
+        if _one_of(relax, RELAXATIONS, "relax") == "auto":
+            relax = "straight-through" if has_all else "softmax"
+        self.relax = relax
+        self.mode = "soft"
+        rows = -(-out_channels // self.share[0])
+        columns = -(-(in_channels // groups) // self.share[1])
+        shape = (rows, columns, positions) if taps == 1 else (taps, rows, columns, positions)
+        self.attention = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+        self.register_buffer("temperature", torch.tensor(FIRST_TEMPERATURE, device=device, dtype=dtype))
+        self._has_logits = True
+        self._draw_attention()
+
+    def reset_parameters(self) -> None:
+        """Draws the weights as ``nn.Conv2d`` does, and the logits."""
+        super().reset_parameters()
+        if self._has_logits:
+            self._draw_attention()
+
+    @torch.no_grad()
+    def _draw_attention(self) -> None:
+        self.attention.uniform_(0.0, 1.0)
+        if self.init == "centre":
+            self.attention[..., self.attention.shape[-1] // 2] = self.attention.amax(-1)
+
+    def _logits(self) -> Tensor:
+        return self.attention.unsqueeze(0) if self.taps == 1 else self.attention
+
+    def _spread(self, by_block: Tensor) -> Tensor:
+        outputs, inputs = self.weight.shape[:2]
+        return _attention.expand_blocks(by_block, self.share, outputs, inputs).reshape(self.weight.shape)
+
+    def positions(self) -> Tensor:
+        """The kernel positions that mode hard keeps, row * columns + column: [output blocks, input blocks, taps]."""
+        return _attention.hard_positions(self._logits())
+
+    def probabilities(self) -> Tensor:
+        """P at the present temperature, for every weight: shaped as ``weight``, whatever the mode."""
+        return self._spread(_attention.soft_attention(self._logits(), self.temperature))
+
+    def mask(self) -> Tensor:
+        """What multiplies ``weight`` in the present mode."""
+        if self.mode == "hard":
+            return self._spread(_attention.hard_mask(self._logits()))
+        soft = _attention.soft_attention(self._logits(), self.temperature)
+        if self.relax == "straight-through":
+            # The difference is exactly 0 and passes the gradient on.
+            soft = _attention.hard_mask(self._logits()) + (soft - soft.detach())
+        return self._spread(soft)
+
+    def effective_weight(self) -> Tensor:
+        """``weight * mask()``: what the layer convolves with."""
+        return self.weight * self.mask()
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.effective_weight(), self.bias)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, taps={self.taps}, share={self.share}, relax={self.relax}"
+
+    @torch.no_grad()
+    def hardened(self) -> nn.Conv2d:
+        """A plain ``nn.Conv2d`` that computes what mode hard does: zeros at all positions that are not kept."""
+        plain = nn.Conv2d(
+            self.in_channels, self.out_channels, self.kernel_size, self.stride, self.padding, self.dilation,
+            self.groups, self.bias is not None, self.padding_mode, self.weight.device, self.weight.dtype,
+        )  # fmt: skip
+        plain.train(self.training)
+        plain.weight.copy_(self.weight * self._spread(_attention.hard_mask(self._logits())))
+        if self.bias is not None:
+            plain.bias.copy_(self.bias)
+        return plain
+
+    @classmethod
+    @torch.no_grad()
+    def from_conv(
+        cls,
+        conv: nn.Conv2d,
+        *,
+        taps: int = 1,
+        share: Share = 1,
+        relax: str = "auto",
+        init: str = "uniform",
+        temperature: float = FIRST_TEMPERATURE,
+    ) -> ShiftAttentionConv2d:
+        """A layer that starts from a trained convolution.
+
+        With relax softmax its weights are those of the convolution divided by P, so that in mode soft, at this
+        temperature, it computes what the convolution did. With straight-through the weights are those of the
+        convolution: of every slice the forward pass sees ``taps`` of them.
+        """
+        layer = cls(
+            conv.in_channels, conv.out_channels, conv.kernel_size, conv.stride, conv.padding, conv.dilation,
+            conv.groups, conv.bias is not None, conv.padding_mode, conv.weight.device, conv.weight.dtype,
+            taps=taps, share=share, relax=relax, init=init,
+        )  # fmt: skip
+        layer.train(conv.training)
+        set_temperature(layer, temperature)
+        layer.weight.copy_(conv.weight)
+        if layer.relax == "softmax":
+            attention = layer.probabilities()
+            if not attention.min() > LEAST_ATTENTION:
+                raise UsageError(f"[torch] expected a temperature at which all attention is above {LEAST_ATTENTION}, "
+                                 f"got {temperature} (weights are divided by it)")
+            layer.weight.div_(attention)
+        if conv.bias is not None:
+            layer.bias.copy_(conv.bias)
+        return layer
+
+
+def layers_of(module: nn.Module) -> list[ShiftAttentionConv2d]:
+    """The Shift Attention Layers of a module, each once."""
+    return [layer for layer in module.modules() if isinstance(layer, ShiftAttentionConv2d)]
+
+
+def set_temperature(module: nn.Module, temperature: float) -> None:
+    """Sets the temperature of all Shift Attention Layers of a module."""
+    temperature = float(temperature)
+    if not 0 < temperature < float("inf"):
+        raise UsageError(f"[torch] expected a temperature above 0, got {temperature}")
+    for layer in layers_of(module):
+        layer.temperature.fill_(temperature)
+
+
+def set_mode(module: nn.Module, mode: str) -> None:
+    """Sets the mode of all Shift Attention Layers of a module: ``"soft"`` (for training) or ``"hard"``."""
+    _one_of(mode, MODES, "mode")
+    for layer in layers_of(module):
+        layer.mode = mode
+
+
+@contextlib.contextmanager
+def hard(module: nn.Module) -> Iterator[nn.Module]:
+    """Within the ``with``, all Shift Attention Layers are hard: to test the network that freezing makes."""
+    before = [(layer, layer.mode) for layer in layers_of(module)]
+    set_mode(module, "hard")
+    try:
+        yield module
+    finally:
+        for layer, mode in before:
+            layer.mode = mode
+
+
+class TemperatureSchedule:
+    """Lowers the temperature of a module geometrically, once per optimiser step, from ``start`` to ``end``.
+
+    >>> schedule = TemperatureSchedule(model, steps=epochs * len(loader))    # doctest: +SKIP
+    >>> for images, labels in batches:                                       # doctest: +SKIP
+    ...     ...; optimiser.step(); schedule.step()
+
+    The temperature of step i is start * (end / start) ** (i / steps). ``fall`` below 1 reaches ``end`` after that share of
+    the steps and stays there. The first temperature is set when the schedule is made.
+    """
+
+    def __init__(
+        self, module: nn.Module, steps: int, start: float = FIRST_TEMPERATURE, end: float = 0.02, fall: float = 1.0
+    ) -> None:
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+            raise UsageError(f"[torch] expected at least 1 step, got {steps!r}")
+        if not (0 < end < float("inf") and 0 < start < float("inf")):
+            raise UsageError(f"[torch] expected temperatures above 0, got {start} and {end}")
+        if not 0 < fall <= 1:
+            raise UsageError(f"[torch] expected fall above 0 and at most 1, got {fall}")
+        self._module = module
+        self._start, self._end = float(start), float(end)
+        self._falling = max(1.0, fall * steps)
+        self._done = 0
+        set_temperature(module, self.temperature)
+
+    def at(self, step: int) -> float:
+        """The temperature of a step, counted from 0."""
+        return self._start * (self._end / self._start) ** (min(step, self._falling) / self._falling)
+
+    @property
+    def temperature(self) -> float:
+        """The present temperature."""
+        return self.at(self._done)
+
+    def step(self) -> float:
+        """Call it after every step of the optimiser; returns the next temperature, which the layers have now."""
+        self._done += 1
+        set_temperature(self._module, self.temperature)
+        return self.temperature
+
+    def state_dict(self) -> dict[str, int]:
+        """To resume a training: how many steps were made."""
+        return {"done": self._done}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Goes to the step of a state and sets its temperature."""
+        self._done = int(state["done"])
+        set_temperature(self._module, self.temperature)

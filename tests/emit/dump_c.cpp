@@ -1,0 +1,72 @@
+// Writes generated C of networks with random weights, for tests and measurements on other machines.
+//   dump_c FOLDER ARCH WIDTH SHARE TYPE SCHEDULE
+// ARCH: an architecture of the zoo, or random:SEED. SHARE: dense, or what sal layers share (1, 4, 4x4, all, ...); -drop
+// behind it leaves a quarter of the sets empty. TYPE: float or int8. SCHEDULE: rows or layers. The sources go to FOLDER
+// and are called net; what they need is printed.
+#include "onetap/base/file.h"
+#include "onetap/emit/c_project.h"
+#include "onetap/graph/text.h"
+#include "onetap/runtime/int8_reference.h"
+#include "onetap/runtime/reference.h"
+#include "tests/graph/small_nets.h"
+#include "tests/quant/random_int8_net.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <iostream>
+
+using namespace onetap;
+using namespace onetap::testing;
+
+namespace {
+
+TapNet network(const std::string& arch, int64_t width, std::string share) {
+  if (arch.rfind("random:", 0) == 0) return random_net(static_cast<uint64_t>(std::atoll(arch.c_str() + 7)));
+  NetSpec spec;
+  spec.arch = arch;
+  if (width > 0) spec.width = width;
+  Graph graph = build_network(spec);
+  const bool drops = share.size() > 5 && share.substr(share.size() - 5) == "-drop";
+  if (drops) share.resize(share.size() - 5);
+  if (share != "dense") apply_method(graph, sal_method(1, parse_share(share).value()), "");
+  Graph frozen = frozen_form(graph).graph;
+  TapNet net = random_tap_net(frozen, 1);
+  if (drops) {
+    for (const Node& node : frozen.nodes()) {
+      if (node.op != Op::kTapConv) continue;
+      auto& positions = net.layers[node.name].positions;
+      for (size_t i = 0; i < positions.size(); i += 4) positions[i] = static_cast<uint16_t>(node.kernel.area());
+      update_dropped(net, node.name);
+    }
+  }
+  return net;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 7) return 2;
+  try {
+    TapNet net = network(argv[2], std::atoll(argv[3]), argv[4]);
+    if (std::string(argv[5]) == "int8") net = quantized(net, 1);
+    GoldenSample golden = golden_input(net.graph);
+    const std::vector<float> input = golden.input_floats();
+    golden.output = net.is_int8() ? Int8Reference(net).run(input.data()) : run_reference(net, input.data());
+    CProjectOptions options;
+    options.name = "net";
+    options.mode = std::string(argv[6]) == "rows" ? RowMode::kRows : RowMode::kLayers;
+    const CProject project = c_project(net, options, golden);
+    const std::filesystem::path folder = argv[1];
+    make_directories(folder);
+    for (const CFile& file : project.files) write_file_atomic(folder / file.name, file.text);
+    const CSizes& sizes = project.sizes;
+    std::cout << fmt::format("weights {} positions {} tables {} code {} ram {}\n", sizes.weights, sizes.positions,
+                             sizes.other, sizes.code, sizes.arena);
+    if (std::getenv("DUMP_TEXT") != nullptr) std::cout << network_text(net.graph);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,202 @@
+#include "onetap/quant/quantize.h"
+
+#include "onetap/base/error.h"
+#include "onetap/graph/method.h"
+#include "onetap/graph/sal.h"
+#include "onetap/graph/share.h"
+#include "onetap/graph/text.h"
+#include "onetap/graph/zoo/zoo.h"
+#include "onetap/quant/quantize_layer.h"
+#include "onetap/runtime/int8_reference.h"
+#include "onetap/runtime/reference.h"
+#include "onetap/tap/tap_file.h"
+#include "tests/quant/random_int8_net.h"
+#include "tests/support/support.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+using namespace onetap;
+using namespace onetap::testing;
+
+namespace {
+
+// Root of the mean squared difference, of the root of the mean square.
+double relative_error(const std::vector<float>& got, const std::vector<float>& expected) {
+  double error = 0, size = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    error += std::pow(got[i] - expected[i], 2);
+    size += std::pow(expected[i], 2);
+  }
+  return size > 0 ? std::sqrt(error / size) : std::sqrt(error);
+}
+
+TapNet made(const char* text, uint64_t seed = 1) {
+  return random_tap_net(parse_network(text), seed);
+}
+
+void fill(LayerTensors& layer, const std::vector<float>& weight, const std::vector<float>& bias = {}) {
+  layer.weight = Tensor::of(weight, layer.weight.shape());
+  if (!bias.empty()) layer.bias = Tensor::of(bias, layer.bias.shape());
+}
+
+}  // namespace
+
+TEST(Quantize, NetworksOfAnyFormStayCloseToTheirFloats) {
+  QuantizeOptions options;
+  options.method = CalibrationMethod::kMinMax;
+  std::vector<double> errors;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const TapNet net = random_net(seed);
+    const TapNet bytes = quantize_net(net, random_calibration(net, seed), options);
+    const auto image = random_image(net.graph, seed * 100);
+    errors.push_back(relative_error(Int8Reference(bytes).run(image.data()), run_reference(net, image.data())));
+    EXPECT_LT(errors.back(), 0.2) << "seed " << seed;
+  }
+  std::sort(errors.begin(), errors.end());
+  EXPECT_LT(errors[errors.size() / 2], 0.03);
+}
+
+TEST(Quantize, RangesOfTrainingAreTheScales) {
+  TapNet net = made(
+      "onetap-net 1\nx = input 2x4x4\nc = conv x out=2 kernel=1 bias=1\nr = relu c\nm = maxpool r kernel=2 stride=2\n"
+      "p = gap m\nf = linear p out=2\n");
+  expect_error(ErrorKind::kData, "expected a network that was trained for int8, got one without ranges",
+               [&] { recorded_calibration(net); });
+  net.value_ranges = {{"x", 2.0f}, {"r", 5.0f}};
+  expect_error(ErrorKind::kData, "expected a range of 'p', got none", [&] { recorded_calibration(net); });
+  net.value_ranges["p"] = 1.0f;
+  const TapNet bytes = quantize_net(net, recorded_calibration(net));
+  // Signed to 127, behind a ReLU to 255; the maximum has the scale of what it reads, the last layer gives floats.
+  EXPECT_EQ(bytes.value_scales,
+            (std::map<std::string, float>{{"x", 2.0f / 127}, {"r", 5.0f / 255}, {"m", 5.0f / 255}, {"p", 1.0f / 255}}));
+  EXPECT_EQ(bytes.facts.at("quantized"), "int8, ranges of training");
+  EXPECT_TRUE(bytes.value_ranges.empty());
+}
+
+TEST(Quantize, TheLargestWeightOfAnOutputHas121To127Steps) {
+  const TapNet net = made("onetap-net 1\nx = input 8x6x6\nc = conv x out=16 kernel=3 pad=1 bias=1\noutput c\n");
+  const LayerTensors layer = quantize_layer(net.layers.at("c"), {{0.01f, 127}, {}});
+  const auto* floats = net.layers.at("c").weight.data<float>();
+  for (int64_t d = 0; d < 16; ++d) {
+    int most = 0;
+    for (int64_t i = d * 72; i < (d + 1) * 72; ++i) {
+      const int q = layer.weight.data<int8_t>()[i];
+      most = std::max(most, std::abs(q));
+      EXPECT_LE(std::fabs(floats[i] - q * layer.scale.of(d)), layer.scale.of(d) * 0.5001);
+    }
+    EXPECT_GE(most, 121);
+    const double bias = std::ldexp(layer.bias.data<int16_t>()[d], layer.scale.bias_shift) * 0.01f * layer.scale.of(d);
+    const double step = std::ldexp(0.01f * layer.scale.of(d), layer.scale.bias_shift);
+    EXPECT_NEAR(bias, net.layers.at("c").bias.data<float>()[d], step * 0.5001);
+  }
+}
+
+// One output has weights a million times smaller than its bias: it must not cost the others their precision.
+TEST(Quantize, ABiasThatDwarfsItsWeightsCostsOtherOutputsNothing) {
+  TapNet net = made("onetap-net 1\nx = input 4x1x1\nc = conv x out=2 bias=1\noutput c\n");
+  fill(net.layers.at("c"), {1, -0.5f, 0.25f, 1, 1e-6f, 0, 0, -1e-6f}, {0.125f, 3});
+  const LayerTensors layer = quantize_layer(net.layers.at("c"), {{0.01f, 127}, {}});
+  EXPECT_NEAR(std::ldexp(layer.bias.data<int16_t>()[0], layer.scale.bias_shift) * 0.01f * layer.scale.of(0), 0.125,
+              1e-3);
+  EXPECT_NEAR(std::ldexp(layer.bias.data<int16_t>()[1], layer.scale.bias_shift) * 0.01f * layer.scale.of(1), 3, 1e-3);
+  EXPECT_GE(layer.weight.data<int8_t>()[0], 121);
+}
+
+TEST(Quantize, DeadLayersAndValuesThatAreAllZeroAreExact) {
+  TapNet net = made(
+      "onetap-net 1\nx = input 2x4x4\na = conv x out=3 kernel=3 pad=1 bias=1\nr = relu a\nb = conv r out=3 bias=1\n"
+      "s = add b r\nt = relu s\np = gap t\nfc = linear p out=2\noutput fc\n");
+  fill(net.layers.at("a"), std::vector<float>(54, 0.0f), {-1, 0, -3});  // the ReLU leaves nothing
+  fill(net.layers.at("b"), std::vector<float>(9, 0.0f), {0, 0, 0});
+  fill(net.layers.at("fc"), {1, 2, 3, 4, 5, 6}, {0.5f, -0.25f});
+  const TapNet bytes = quantized(net, 1);
+  const auto outputs = Int8Reference(bytes).run(random_image(net.graph, 7).data());
+  EXPECT_NEAR(outputs[0], 0.5, 1e-4);
+  EXPECT_NEAR(outputs[1], -0.25, 1e-4);
+}
+
+// A branch that adds almost nothing to its shortcut, and one that hides it.
+TEST(Quantize, ResidualsOfAnySizeFit) {
+  const char* text =
+      "onetap-net 1\nx = input 4x5x5\na = conv x out=4 bias=1\nr = relu a\nb = conv r out=4 kernel=3 pad=1 bias=1\n"
+      "s = add b r\nt = relu s\np = gap t\nfc = linear p out=3\noutput fc\n";
+  for (const float factor : {1e-12f, 1e-6f, 1e-3f, 1e3f, 1e6f}) {
+    TapNet net = made(text);
+    for (Tensor* tensor : {&net.layers.at("b").weight, &net.layers.at("b").bias}) {
+      for (size_t i = 0; i < tensor->count(); ++i) tensor->data<float>()[i] *= factor;
+    }
+    const auto image = random_image(net.graph, 100);
+    EXPECT_LT(relative_error(Int8Reference(quantized(net, 1)).run(image.data()), run_reference(net, image.data())),
+              0.05)
+        << factor;
+  }
+}
+
+TEST(Quantize, KeptLayersStayFloats) {
+  const TapNet net = made(
+      "onetap-net 1\nx = input 3x8x8\na = conv x out=8 kernel=3 pad=1 bias=1\nr = relu a\nb = conv r out=8 kernel=3 "
+      "pad=1\ns = add b r\nt = relu s\np = gap t\nfc = linear p out=5\noutput fc\n");
+  const auto image = random_image(net.graph, 100);
+  const auto expected = run_reference(net, image.data());
+  QuantizeOptions options;
+  options.method = CalibrationMethod::kMinMax;
+  const double none = relative_error(Int8Reference(quantized(net, 1, options)).run(image.data()), expected);
+  options.kept = {"a", "fc"};
+  const TapNet ends = quantized(net, 1, options);
+  EXPECT_EQ(ends.layers.at("a").weight, net.layers.at("a").weight);
+  EXPECT_EQ(ends.value_scales.count("x"), 0u);  // the first layer reads the image as it is
+  EXPECT_EQ(Int8Reference(ends).plan().value(0).dtype, DType::kF32);
+  const double less = relative_error(Int8Reference(ends).run(image.data()), expected);
+  options.kept = {"a", "b", "fc"};
+  const double least = relative_error(Int8Reference(quantized(net, 1, options)).run(image.data()), expected);
+  EXPECT_LT(less, none);
+  EXPECT_LT(least, 0.02);
+}
+
+TEST(Quantize, WhatCannotBeDoneIsAnErrorWithItsKind) {
+  const TapNet net = random_net(3);
+  expect_error(ErrorKind::kUsage, "expected images to calibrate with", [&] { quantize_net(net, {}); });
+  const TapNet bytes = quantized(net, 3);
+  expect_error(ErrorKind::kData, "got one of int8", [&] { check_quantizable(bytes); });
+  QuantizeOptions options;
+  options.kept = {"x"};
+  expect_error(ErrorKind::kUsage, "expected a layer with weights to keep, got 'x'",
+               [&] { check_quantizable(net, options); });
+  options.kept = {"nobody"};
+  expect_error(ErrorKind::kUsage, "got no layer 'nobody'", [&] { check_quantizable(net, options); });
+  TapNet nan = made("onetap-net 1\nx = input 1x1x1\nc = conv x out=1\noutput c\n");
+  fill(nan.layers.at("c"), {std::nanf("")});
+  expect_error(ErrorKind::kData, "expected finite numbers in weight", [&] { check_quantizable(nan); });
+  const TapNet shift = made("onetap-net 1\nx = input 2x4x4\nf = activeshift x\noutput f\n");
+  expect_error(ErrorKind::kData, "expected an op that has an int8 form, got activeshift ('f')",
+               [&] { check_quantizable(shift); });
+}
+
+// A byte for every weight that is kept, the positions, and no more than two percent beside them.
+TEST(Quantize, FilesTakeAByteAWeight) {
+  NetSpec spec;
+  spec.arch = "resnet20";
+  spec.width = 80;
+  Graph graph = build_network(spec);
+  apply_method(graph, sal_method(1, parse_share("4x4").value()), "");
+  const TapNet net = random_tap_net(frozen_form(graph).graph, 1);
+  Calibration calibration;
+  calibration.images = 1;
+  calibration.values.resize(plan_execution(net.graph).values.size());
+  const float one = 1;
+  for (ValueHistogram& value : calibration.values) value.add(&one, 1, "value");
+  uint64_t least = 0;
+  for (const auto& [name, layer] : net.layers) least += layer.weight.count() + (layer.positions.size() + 1) / 2;
+  EXPECT_EQ(least, 811760u + 23200u);  // 4 bits for each of 46,400 positions
+  TapNet bytes = quantize_net(net, calibration);
+  bytes.classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+  bytes.facts["onetap"] = "0.1.0";
+  bytes.facts["step"] = "117300";
+  bytes.facts["method"] = "sal taps=1 share=4x4";
+  const uint64_t length = tap_bytes(bytes).size();
+  EXPECT_LE(static_cast<double>(length), 1.02 * static_cast<double>(least)) << length;
+  RecordProperty("bytes", static_cast<int>(length));
+}

@@ -1,0 +1,124 @@
+"""onetap export --to c: what the verb prints, writes and refuses, and generated C on other processors.
+
+DUMP_C writes generated C of networks with random weights. Self-tests run where the tools are: a C compiler;
+arm-none-eabi-gcc and qemu-system-arm; cross compilers of Linux with qemu-user.
+"""
+import json
+import os
+import shutil
+import subprocess
+import unittest
+
+from support import CommandTest, onetap
+
+DUMP_C = os.environ.get("DUMP_C", "dump_c")
+BOARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "emit", "board")
+STRICT = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+SOURCES = ["net.c", "net_weights.c", "net_selftest.c"]
+
+CORTEX = {  # the processor's flags, and a board that has it or one that runs its code
+    "M0+": (["-mcpu=cortex-m0plus"], "mps2-an385"),
+    "M4": (["-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"], "mps2-an386"),
+    "M7": (["-mcpu=cortex-m7", "-mfloat-abi=hard", "-mfpu=fpv5-d16"], "mps2-an500"),
+    "M55": (["-mcpu=cortex-m55", "-mfloat-abi=hard"], "mps3-an547"),
+}
+LINUX = {"AArch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"), "RISC-V": ("riscv64-linux-gnu-gcc", "qemu-riscv64")}
+NETWORKS = [("dense", "int8", "rows"), ("4x4", "int8", "rows"), ("4x4-drop", "int8", "layers"), ("1", "float", "rows")]
+
+
+def has(*tools):
+    return all(shutil.which(tool) for tool in tools)
+
+
+class Verb(CommandTest):
+    def network(self, *arguments, name="small"):
+        path = self.path(name + ".tap")
+        self.succeeds("nets", *(arguments or ("resnet8", "--width", "4", "--method", "sal")), "--tap", path)
+        return path
+
+    def test_writes_a_project_that_passes_its_self_test(self):
+        tap = self.network()
+        out = self.succeeds("export", tap, "--to", "c", "-o", self.path("c")).stdout
+        for word in ("weights", "positions", "flash", "RAM, layer by layer", "RAM, row by row", "MACs", "dense"):
+            self.assertIn(word, out)
+        self.assertEqual(sorted(os.listdir(self.path("c"))), ["CMakeLists.txt", "README.md", "small.c", "small.h",
+                                                              "small_selftest.c", "small_weights.c"])
+        if not has("cc"):
+            self.skipTest("no C compiler")
+        sources = [self.path("c", "small" + end) for end in (".c", "_weights.c", "_selftest.c")]
+        subprocess.run(["cc", *STRICT, *sources, "-o", self.path("selftest")], check=True)
+        self.assertEqual(subprocess.run([self.path("selftest")]).returncode, 0)
+        # A weight that is another one shows.
+        with open(sources[1]) as file:
+            text = file.read()
+        begin = text.index("= {") + 4
+        self.write("c/small_weights.c", text[:begin] + "9.5f," + text[text.index(",", begin) + 1:])
+        subprocess.run(["cc", *STRICT, *sources, "-o", self.path("selftest")], check=True)
+        self.assertEqual(subprocess.run([self.path("selftest")]).returncode, 1)
+
+    def test_json(self):
+        tap = self.network()
+        sizes = json.loads(self.succeeds("export", tap, "--to", "c", "-o", self.path("c"), "--json").stdout)
+        small, dense = sizes["network"], sizes["dense"]
+        self.assertLess(small["weights"], dense["weights"])
+        self.assertEqual(dense["positions"], 0)
+        self.assertLess(small["ram_rows"], small["ram_layers"])
+        with open(self.path("c", "small.h")) as file:
+            self.assertIn(f"#define SMALL_ARENA_BYTES {small['ram']}\n", file.read())
+
+    def test_refuses(self):
+        tap = self.network()
+        self.refused(2, "--to", "export", tap, "--to", "cpp", "-o", self.path("c"))
+        self.refused(4, "expected a .tap file", "export", self.path("none.tap"), "--to", "c", "-o", self.path("c"))
+        self.write("full/file", "mine")
+        self.refused(2, "expected an empty folder", "export", tap, "--to", "c", "-o", self.path("full"))
+        self.refused(2, "got a file", "export", tap, "--to", "c", "-o", self.path("full", "file"))
+        self.refused(2, "C identifier, got 'my net'", "export", tap, "--to", "c", "--name", "my net", "-o", self.path("c"))
+        self.refused(2, "C identifier, got 'for'", "export", tap, "--to", "c", "--name", "for", "-o", self.path("c"))
+        self.refused(2, "of flash, got", "export", tap, "--to", "c", "--flash", "4K", "-o", self.path("c"))
+        refused = self.refused(2, "of RAM, got", "export", tap, "--to", "c", "--ram", "1K", "-o", self.path("c"))
+        self.assertIn("layer '", refused.stderr)
+        self.refused(2, "--ram", "export", tap, "--to", "c", "--ram", "much", "-o", self.path("c"))
+        moved = self.network("asresnet20", name="moved")
+        self.refused(2, "got activeshift", "export", moved, "--to", "c", "-o", self.path("c"))
+        self.assertEqual(sorted(os.listdir(self.dir)), ["full", "moved.tap", "small.tap"])
+        self.assertEqual(os.listdir(self.path("full")), ["file"])
+
+
+class Processors(CommandTest):
+    def dump(self, share, kind, schedule):
+        folder = self.path("net")
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([DUMP_C, folder, "resnet8", "8", share, kind, schedule], check=True, stdout=subprocess.DEVNULL)
+        return [os.path.join(folder, name) for name in SOURCES]
+
+    @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
+    def test_self_tests_pass_on_cortex_m(self):
+        for network in NETWORKS:
+            sources = self.dump(*network)
+            for cpu, (flags, board) in CORTEX.items():
+                program = self.path("net.elf")
+                subprocess.run(["arm-none-eabi-gcc", *STRICT, "-mthumb", *flags, "-I" + BOARD, "-DFUNCTION_PREFIX=net",
+                                "-DNET_NO_MAIN", *sources, BOARD + "/selftest.c", BOARD + "/start.c", "-nostartfiles",
+                                "-T", BOARD + "/board.ld", "-o", program], check=True)
+                result = subprocess.run(["qemu-system-arm", "-M", board, "-nographic", "-monitor", "none", "-serial",
+                                         "none", "-semihosting-config", "enable=on,target=native", "-kernel", program],
+                                        stdin=subprocess.DEVNULL, timeout=300)
+                self.assertEqual(result.returncode, 0, (network, cpu))
+
+    def test_self_tests_pass_on_other_linux_machines(self):
+        tried = False
+        for machine, (compiler, emulator) in LINUX.items():
+            if not has(compiler, emulator):
+                continue
+            for network in NETWORKS:
+                subprocess.run([compiler, *STRICT, "-static", *self.dump(*network), "-o", self.path("net.elf")], check=True)
+                result = subprocess.run([emulator, self.path("net.elf")], timeout=300)
+                self.assertEqual(result.returncode, 0, (machine, network))
+                tried = True
+        if not tried:
+            self.skipTest("no cross compiler with qemu-user")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,92 @@
+"""Image folders: without splits of their own, with files that are no images, with images that do not decode."""
+import json
+import os
+import struct
+import zlib
+
+from support import CommandTest, main, needs_no_training, needs_training, onetap
+
+
+def png(width, height, red):
+    """One colour."""
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    row = b"\0" + bytes((red, 90, 255 - red)) * width
+    return b"\x89PNG\r\n\x1a\n" + b"".join((chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
+                                            chunk(b"IDAT", zlib.compress(row * height)), chunk(b"IEND", b"")))
+
+
+class Flat(CommandTest):
+    def make(self, side=40):
+        for i in range(10):
+            self.write(f"f/dark/{i}.png", png(side, side, 10 + i))
+            self.write(f"f/light/{i}.png", png(side, side, 240 - i))
+        return "folder:" + self.path("f")
+
+    def splits(self, spec):
+        result = json.loads(self.succeeds("data", "check", spec, "--json").stdout)
+        return {name: split["images"] for name, split in result["splits"].items()}
+
+    @needs_no_training
+    def test_the_split_is_automatic_and_can_be_chosen(self):
+        spec = self.make()
+        self.assertEqual(self.splits(spec), {"train": 16, "test": 4})
+        self.assertEqual(self.splits(spec + ",test=0.5"), {"train": 10, "test": 10})
+        self.assertEqual(self.splits(spec + ",limit=6"), {"train": 6, "test": 4})
+        self.assertEqual(self.splits(spec + ",validation=0.25"), {"train": 12, "validation": 4, "test": 4})
+        self.refused(2, "expected a share", "data", "check", spec + ",test=2")
+
+    @needs_no_training
+    def test_what_is_left_out_is_counted(self):
+        spec = self.make()
+        for name in ("a.gif", "b.GIF", "notes.txt", "Thumbs"):
+            self.write("f/dark/" + name, b"x")
+        result = self.succeeds("data", "check", spec)
+        self.assertIn("left out files that are not read as images: 1 without an extension, 2 .gif, 1 .txt", result.stderr)
+        self.assertEqual(json.loads(self.succeeds("data", "check", spec, "--json").stdout)["other_files"],
+                         {"": 1, ".gif": 2, ".txt": 1})
+
+    @needs_no_training
+    def test_damaged_images_are_named_by_check(self):
+        spec = self.make()
+        self.write("f/dark/5.png", b"not an image")
+        result = onetap("data", "check", spec)
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("5.png", result.stderr)
+
+    TRAIN = ["--arch", "resnet8", "--width", 4, "--batch-size", 8, "--epochs", 2, "--device", "cpu", "--threads", 1]
+
+    @needs_training
+    def test_from_photographs_to_a_tap(self):
+        self.make(side=72)
+        self.write("f/dark/5.png", b"not an image")
+        run = self.path("run")
+        result = self.succeeds("train", *self.TRAIN, "--data", "folder:f", "--lr", 0.05, "--out", run, cwd=self.dir)
+        self.assertIn("16 training and 4 test images, 2 classes", result.stderr)
+        self.assertIn("images are cropped and scaled to 64x64 pixels (--image-size)", result.stderr)
+        self.assertEqual(result.stderr.count("1 image does not decode"), 1, result.stderr)
+        frozen = json.loads(self.succeeds("freeze", run, "--json", "-q").stdout)
+        self.assertEqual(frozen["stages"][-1]["images"], 4)
+        answer = self.succeeds("run", run, self.path("f/light/3.png"), "--top", 1)
+        self.assertRegex(answer.stdout, r"3\.png:  (dark|light) \d")
+        self.assertIn("using " + os.path.join(run, "model.tap"), answer.stderr)
+
+    @needs_training
+    def test_strict_refuses_damage_and_limit_limits(self):
+        spec = self.make()
+        self.write("f/dark/5.png", b"not an image")
+        run = self.path("run")
+        result = onetap("train", *self.TRAIN, "--data", spec, "--strict", "--out", run)
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertIn("5.png", result.stderr)
+        result = self.succeeds("train", *self.TRAIN, "--data", spec, "--limit", 8, "--epochs", 1, "--out", self.path("two"))
+        self.assertIn("8 training and 4 test images", result.stderr)
+        self.assertIn("scaled to 32x32", result.stderr)  # images of 40 pixels have no more to show
+        with open(self.path("two", "config.toml")) as file:
+            self.assertIn("limit = 8", file.read())
+        self.refused(2, "was started with limit = 8, got 4", "train", "--limit", 4, "--resume", "--out", self.path("two"))
+
+
+if __name__ == "__main__":
+    main()

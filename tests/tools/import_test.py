@@ -1,0 +1,536 @@
+"""onetap import: models of every operator and opset against ONNX Runtime, our own exports, and models that are refused.
+
+Models are made with the onnx package. The interpreter is python3, or the one that ONETAP_PYTHON names; without onnx,
+numpy and onnxruntime the exit code is 77.
+"""
+import json
+import os
+import struct
+import subprocess
+import sys
+import unittest
+
+if python := os.environ.pop("ONETAP_PYTHON", None):
+    os.execvp(python, [python, *sys.argv])
+
+from support import CommandTest, needs_no_training, onetap
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+    onnxruntime.set_default_logger_severity(3)
+except ImportError:
+    onnx = None
+
+RUN_ONNX = os.environ.get("RUN_ONNX", "run_onnx")
+DUMP_NETS = os.environ.get("DUMP_NETS", "dump_nets")
+TOLERANCE = 1e-4  # of the largest output
+OPSETS = (9, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20)
+
+
+class Builder:
+    """A model, node by node. Names of values are numbers unless given."""
+
+    def __init__(self, opset, shape=(3, 12, 11), batch="batch"):
+        self.opset, self.shape, self.batch = opset, shape, batch
+        self.random = np.random.default_rng(7)
+        self.nodes, self.initialisers, self.functions = [], [], []
+        self.last = "x"
+
+    def constant(self, array, name=None):
+        name = name or f"constant{len(self.initialisers)}"
+        self.initialisers.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def floats(self, *shape, low=-1.0, high=1.0, name=None):
+        return self.constant(self.random.uniform(low, high, shape).astype(np.float32), name)
+
+    def integers(self, *values):
+        return self.constant(np.array(values, np.int64))
+
+    def add(self, op, *inputs, name=None, outputs=1, **attributes):
+        made = name or f"v{len(self.nodes)}"
+        names = [made] + [f"{made}.{i}" for i in range(1, outputs)]
+        self.nodes.append(helper.make_node(op, list(inputs) or [self.last] * (op != "Constant"), names, name=f"{op}_{len(self.nodes)}",
+                                           **attributes))
+        self.last = made
+        return made
+
+    def conv(self, inputs, outputs, kernel=3, groups=1, bias=True, name="conv", source=None, **attributes):
+        rows, columns = kernel if isinstance(kernel, tuple) else (kernel, kernel)
+        weight = self.floats(outputs, inputs // groups, rows, columns, name=f"{name}.weight")
+        return self.add("Conv", source or self.last, weight, *([self.floats(outputs)] if bias else []), group=groups,
+                        **attributes)
+
+    def axes(self, op, *axes, source=None, since=13, **attributes):
+        """Axes are an attribute before opset `since`, then an input."""
+        source = source or self.last
+        if self.opset < since:
+            return self.add(op, source, axes=list(axes), **attributes)
+        return self.add(op, source, self.integers(*axes), **attributes)
+
+    def model(self, extra_opsets=()):
+        graph = helper.make_graph(self.nodes, "made", [helper.make_tensor_value_info("x", TensorProto.FLOAT,
+                                                                                    [self.batch, *self.shape])],
+                                  [helper.make_tensor_value_info(self.last, TensorProto.FLOAT, None)],
+                                  self.initialisers)
+        opsets = [helper.make_opsetid("", self.opset), *extra_opsets]
+        return helper.make_model(graph, opset_imports=opsets, functions=self.functions, ir_version=8)
+
+
+# --- one function per group of operators; each builds on the model and may look at its opset
+
+def convolutions(m):
+    m.conv(3, 8, kernel=(3, 5), pads=[1, 2, 1, 2], strides=[2, 1], name="a")
+    m.conv(8, 12, groups=4, dilations=[2, 2], pads=[2, 2, 2, 2], name="b", bias=False)
+    m.conv(12, 12, groups=12, pads=[0, 1, 2, 0], name="c")  # asymmetric
+    m.conv(12, 6, kernel=2, auto_pad="SAME_UPPER", strides=[2, 2], name="d")
+    m.conv(6, 6, kernel=2, auto_pad="SAME_LOWER", name="e")
+    m.conv(6, 5, kernel=2, auto_pad="VALID", name="f")
+
+
+def batch_norms(m):
+    def norm(channels, epsilon, **attributes):
+        m.add("BatchNormalization", m.last, m.floats(channels, low=0.5), m.floats(channels), m.floats(channels),
+              m.floats(channels, low=0.3, high=2), epsilon=epsilon, **attributes)
+    norm(3, 1e-3)
+    m.conv(3, 6, bias=False)
+    norm(6, 1e-5, momentum=0.9)
+    m.add("Relu")
+    m.conv(6, 4, name="second")
+    norm(4, 0.25, **({"training_mode": 0} if m.opset >= 14 else {}))
+
+
+def functions(m):
+    m.add("Relu")
+    if m.opset < 11:
+        m.add("Clip", m.last, min=0.0, max=6.0)
+        m.add("Clip", m.last, min=0.0)
+    else:
+        m.add("Clip", m.last, m.constant(np.float32(0)), m.constant(np.float32(6)))
+        m.add("Clip", m.last, m.constant(np.float32(0)))
+    m.conv(3, 4)
+    m.add("HardSigmoid", m.last, alpha=1 / 6, beta=0.5)
+    m.conv(4, 4, name="next")
+    x = m.last
+    m.add("Mul", m.add("HardSigmoid", x, alpha=1 / 6), x)  # hardswish before opset 14
+    if m.opset >= 14:
+        m.add("HardSwish")
+    x = m.conv(4, 4, name="third")
+    m.add("Mul", x, m.add("Sigmoid", x))  # silu
+    m.add("Sigmoid")
+
+
+def squeeze_excite(m):
+    x = m.conv(3, 8, pads=[1, 1, 1, 1])
+    m.add("GlobalAveragePool")
+    m.conv(8, 2, kernel=1, name="reduce")
+    m.add("Relu")
+    m.conv(2, 8, kernel=1, name="expand")
+    m.add("Mul", m.add("Sigmoid"), x)
+    m.axes("ReduceMean", 2, 3, since=18, keepdims=0)
+
+
+def sums_and_products(m):
+    x = m.conv(3, 4)
+    y = m.conv(3, 4, source="x", name="other")
+    m.add("Add", x, y)
+    m.add("Sum", m.last, x, y)
+    m.add("Mul", m.last, m.floats(1, 4, 1, 1))
+    m.add("Add", m.floats(4, 1, 1), m.last)
+    m.add("Sub", m.last, m.constant(np.float32(0.5)))
+    m.add("Div", m.last, m.floats(4, 1, 1, low=1, high=3))
+    m.add("Sub", m.constant(np.float32(0.25)), m.last)
+    m.add("Mul", m.last, x)
+    m.add("Concat", m.last, x, m.last, axis=1)
+    m.add("Concat", m.last, y, axis=-3)
+
+
+def pools(m):
+    m.add("MaxPool", kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2])
+    m.add("MaxPool", kernel_shape=[2, 2], pads=[0, 0, 1, 1])
+    if m.opset >= 10:
+        m.add("MaxPool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    m.add("AveragePool", kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)
+    m.add("AveragePool", kernel_shape=[2, 2], pads=[0, 1, 0, 0], count_include_pad=1)
+    m.add("AveragePool", kernel_shape=[2, 2])
+    m.add("MaxPool", kernel_shape=[1, 1])
+
+
+def heads(m):
+    m.conv(3, 4, strides=[2, 2])
+    m.axes("ReduceMean", -1, -2, since=18, keepdims=1)
+    m.add("Flatten", axis=1)
+    m.add("Dropout")
+    m.add("Gemm", m.last, m.floats(4, 6), m.floats(6), alpha=0.5, beta=2.0)
+    m.add("Relu")
+    m.add("MatMul", m.last, m.floats(6, 5))
+    m.add("Add", m.last, m.floats(5))
+    m.add("BatchNormalization", m.last, m.floats(5, low=0.5), m.floats(5), m.floats(5), m.floats(5, low=0.3, high=2))
+    m.add("Relu")
+    m.add("Gemm", m.last, m.floats(3, 5), *([m.floats(3)] if m.opset < 11 else []), transB=1)
+    m.add("Identity")
+
+
+def shape_chain(m):
+    """What view(x.size(0), -1) becomes."""
+    x = m.conv(3, 2)
+    m.add("Shape", x)
+    m.add("Gather", m.last, m.constant(np.array(0, np.int64)), axis=0)
+    size = m.axes("Unsqueeze", 0)
+    m.add("Concat", size, m.integers(-1), axis=0)
+    m.add("Reshape", x, m.last)
+    m.add("Constant", value=numpy_helper.from_array(np.array([0, -1], np.int64)))
+    m.add("Reshape", m.nodes[-2].output[0], m.last)
+    m.axes("Unsqueeze", 2, 3)
+    m.axes("Squeeze", 3, 2)
+
+
+def pads_and_slices(m):
+    if m.opset < 11:
+        m.add("Pad", m.last, pads=[0, 0, 1, 1, 0, 0, 1, 1], mode="constant", value=0.0)
+        m.conv(3, 4)
+        m.add("Pad", m.last, pads=[0, 0, 0, 2, 0, 0, 1, 0])
+        m.add("Pad", m.last, pads=[0, 1, 0, 0, 0, 2, 0, 0])
+    else:
+        m.add("Pad", m.last, m.integers(0, 0, 1, 1, 0, 0, 1, 1), mode="constant")
+        m.conv(3, 4)
+        m.add("Pad", m.last, m.integers(0, 0, 0, 2, 0, 0, 1, 0), m.constant(np.float32(0)))
+        m.add("Pad", m.last, m.integers(0, 1, 0, 0, 0, 2, 0, 0))
+    if m.opset >= 18:
+        m.add("Pad", m.last, m.integers(1, 2, 0, 1), "", m.integers(2, -1))
+    if m.opset >= 10:
+        m.add("Slice", m.last, m.integers(0, 0), m.integers(2**31, 2**31), m.integers(2, 3), m.integers(2, 3))
+
+
+def shared_values(m):
+    """Two names of one value: what one reader adds must not reach the other."""
+    weight = m.floats(4, 3, 3, 3, name="layer.weight")
+    x = m.add("Conv", "x", weight)
+    twin = m.add("Conv", "x", weight)  # shared weights
+    same = m.add("Identity", x)
+    m.add("Add", same, m.floats(4, 1, 1))
+    m.add("Add", m.last, x)
+    m.add("Add", m.last, twin)
+
+
+def softmax_at_the_end(m):
+    m.conv(3, 4)
+    m.add("GlobalAveragePool")
+    m.add("Flatten")
+
+
+CASES = [convolutions, batch_norms, functions, squeeze_excite, sums_and_products, pools, heads, shape_chain,
+         pads_and_slices, shared_values, softmax_at_the_end]
+
+
+@needs_no_training
+@unittest.skipUnless(onnx, "no onnx or onnxruntime")
+class Operators(CommandTest):
+    def run_all(self, models, images):
+        """[(line that run_onnx printed, values)] of each model."""
+        np.stack(images).tofile(self.path("x.bin"))
+        lines = []
+        for i, model in enumerate(models):
+            self.write(f"{i}.onnx", model if isinstance(model, bytes) else model.SerializeToString())
+            lines.append(f"{self.path(f'{i}.onnx')} {self.path('x.bin')} {self.path(f'{i}.bin')}")
+        result = subprocess.run([RUN_ONNX], input="\n".join(lines) + "\n", text=True, stdout=subprocess.PIPE, check=True)
+        printed = result.stdout.splitlines()
+        self.assertEqual(len(printed), len(models))
+        return [(line, np.fromfile(self.path(f"{i}.bin"), np.float32) if line == "ok" else None)
+                for i, line in enumerate(printed)]
+
+    def compare(self, named, shape=(3, 12, 11)):
+        images = [np.random.default_rng(i).standard_normal(shape).astype(np.float32) for i in range(2)]
+        for (name, model), (line, values) in zip(named, self.run_all([model for _, model in named], images)):
+            self.assertEqual(line, "ok", name)
+            session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+            expected = np.concatenate([session.run(None, {"x": image[None]})[0].ravel() for image in images])
+            self.assertEqual(len(values), 2 * len(expected), name)
+            limit = TOLERANCE * max(1.0, float(np.abs(expected).max()))
+            for got, what in ((values[:len(expected)], "fast"), (values[len(expected):], "in its form for training")):
+                self.assertLessEqual(float(np.abs(got - expected).max()), limit, f"{name}, {what}")
+
+    def test_equal_onnx_runtime_in_every_opset(self):
+        named = []
+        for opset in OPSETS:
+            for case in CASES:
+                builder = Builder(opset)
+                case(builder)
+                named.append((f"{case.__name__} in opset {opset}", builder.model()))
+        self.compare(named)
+
+    def test_a_softmax_at_the_end_is_left_out(self):
+        builder = Builder(13)
+        softmax_at_the_end(builder)
+        plain = builder.model()
+        builder.add("Softmax", axis=1)
+        ((line, values), (_, expected)) = self.run_all([builder.model(), plain], [np.ones((3, 12, 11), np.float32)])
+        self.assertEqual(line, "ok")
+        self.assertEqual(values.tolist(), expected.tolist())
+
+    def test_functions_are_inlined(self):
+        """As early exports by dynamo have them: weights come in as inputs, attributes by reference."""
+        builder = Builder(18)
+        conv = helper.make_node("Conv", ["input", "kernel"], ["sum"])
+        stride = onnx.AttributeProto(name="strides", ref_attr_name="stride", type=onnx.AttributeProto.INTS)
+        conv.attribute.append(stride)
+        builder.functions.append(helper.make_function(
+            "pkg.torch", "Block", ["input", "kernel"], ["result"],
+            [conv, helper.make_node("Relu", ["sum"], ["result"])], [helper.make_opsetid("", 18)], ["stride"]))
+        builder.functions.append(helper.make_function(
+            "pkg.torch", "Two", ["a", "w1", "w2"], ["b"],
+            [helper.make_node("Block", ["a", "w1"], ["sum"], domain="pkg.torch", stride=[2, 1]),
+             helper.make_node("Block", ["sum", "w2"], ["b"], domain="pkg.torch", stride=[1, 1])],
+            [helper.make_opsetid("", 18), helper.make_opsetid("pkg.torch", 1)]))
+        builder.add("Two", "x", builder.floats(4, 3, 3, 3, name="one.weight"), builder.floats(5, 4, 1, 1),
+                    domain="pkg.torch")
+        self.compare([("functions", builder.model([helper.make_opsetid("pkg.torch", 1)]))])
+
+    def test_fixed_batches_and_extents_left_open(self):
+        builder = Builder(17, batch=4)
+        x = builder.conv(3, 2)
+        builder.add("Reshape", x, builder.integers(4, -1))
+        fixed = builder.model()
+        free = Builder(17, shape=("c", "h", "w"))
+        free.conv(3, 2)
+        free.add("GlobalAveragePool")
+        np.ones((1, 3, 12, 11), np.float32).tofile(self.path("x.bin"))
+        lines = []
+        for name, model, shape in (("fixed", fixed, ""), ("free", free.model(), ""), ("free", free.model(), "3x12x11")):
+            path = self.write(f"{name}.onnx", model.SerializeToString())
+            lines.append(f"{path} {self.path('x.bin')} {self.path('y.bin')} {shape}")
+        result = subprocess.run([RUN_ONNX], input="\n".join(lines), text=True, stdout=subprocess.PIPE, check=True)
+        printed = result.stdout.splitlines()
+        self.assertEqual((printed[0], printed[2]), ("ok", "ok"))
+        self.assertIn("--shape CxHxW", printed[1])
+
+    def refusals(self):
+        """(part of the message, model)"""
+        def made(opset, *steps, **settings):
+            builder = Builder(opset, **settings)
+            for step in steps:
+                step(builder)
+            return builder.model()
+
+        def node(op, *inputs, **attributes):
+            return lambda m: m.add(op, *inputs, **attributes)
+
+        yield "LeakyRelu 'LeakyRelu_0' (opset 13): expected an operator", made(13, node("LeakyRelu"))
+        yield "expected opset 9 to 20, got 8", made(8, node("Relu"))
+        yield "expected opset 9 to 20, got 21", made(21, node("Relu"))
+        yield "expected limits 0 and 6", made(9, node("Clip", min=-1.0, max=1.0))
+        yield "expected alpha 1/6 and beta 1/2", made(13, node("HardSigmoid"))
+        yield "expected training_mode 0", made(15, lambda m: m.add(
+            "BatchNormalization", "x", *[m.floats(3, low=0.5) for _ in range(4)], training_mode=1))
+        yield "expected a mean over whole windows", made(13, node("AveragePool", kernel_shape=[3, 3], pads=[1, 1, 1, 1]))
+        yield "expected dilations of 1", made(13, node("MaxPool", kernel_shape=[3, 3], dilations=[2, 2]))
+        yield "expected extents in their order", made(13, node("Transpose", perm=[0, 2, 3, 1]))
+        yield "expected a mean over rows and columns", made(13, node("ReduceMean", axes=[1], keepdims=0))
+        yield "expected it at the end", made(13, node("Softmax"), node("Relu"))
+        yield "expected weights for 3 channels", made(13, lambda m: m.conv(4, 4))
+        yield "expected mode constant, got reflect", made(13, lambda m: m.add(
+            "Pad", "x", m.integers(0, 0, 1, 1, 0, 0, 1, 1), mode="reflect"))
+        yield "a cycle, nodes out of order, or a missing value", made(13, node("Relu", "v1"), node("Relu", "v0"))
+        yield "a cycle, nodes out of order, or a missing value", made(13, node("Relu", "nothing"))
+        yield "expected a 2-d convolution", made(13, lambda m: m.add("Conv", "x", m.floats(2, 3, 3)))
+        yield "expected finite weights", made(13, lambda m: m.add(
+            "Mul", "x", m.constant(np.full((3, 1, 1), np.nan, np.float32))))
+        yield "expected an operator of ONNX itself, got one of domain 'com.other'", made(13, node("Relu", domain="com.other"))
+
+        twice = made(13, node("Relu"))
+        twice.graph.node.append(twice.graph.node[0])
+        yield "got 'v0' twice", twice
+        two_inputs = made(13, node("Relu"))
+        two_inputs.graph.input.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [1]))
+        yield "expected one input, got 'x' and 'z'", two_inputs
+        for outputs, got in (([], "got 0"), (["v0", "v1"], "got 2")):
+            model = made(13, node("Relu"), node("Relu"))
+            del model.graph.output[:]
+            model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs)
+            yield "expected one output, " + got, model
+        recursive = made(13, node("Again", domain="own"))
+        recursive.functions.append(helper.make_function("own", "Again", ["a"], ["b"], [
+            helper.make_node("Again", ["a"], ["b"], domain="own")], [helper.make_opsetid("", 13)]))
+        yield "expected functions that do not call themselves", recursive
+
+        def tensor(change):
+            model = made(13, lambda m: m.conv(3, 4))
+            change(model.graph.initializer[0])
+            return model
+
+        def huge(weight):
+            weight.dims[:] = [2**31, 2**31, 2**31, 3]
+
+        def not_there(weight):  # 2 GB of it
+            weight.dims[:] = [2**20, 64, 3, 3]
+            weight.raw_data = b"few"
+
+        def external(**entries):
+            def change(weight):
+                weight.ClearField("raw_data")
+                weight.data_location = TensorProto.EXTERNAL
+                for key, value in entries.items():
+                    weight.external_data.add(key=key, value=value)
+            return change
+
+        def negative(weight):
+            weight.dims[0] = -4
+
+        def words(weight):
+            weight.data_type = TensorProto.STRING
+
+        yield "expected a tensor of at most 2^32 numbers", tensor(huge)
+        yield "expected 2415919104 bytes in tensor 'conv.weight', got 3", tensor(not_there)
+        yield "expected a tensor of at most 2^32 numbers, got an extent of -4", tensor(negative)
+        yield "expected a tensor of floats or whole numbers, got type 8", tensor(words)
+        for location in ("../secret.bin", "/etc/passwd", "", "a/../../secret.bin"):
+            yield "expected a data file in the model's folder", tensor(external(location=location))
+        yield "expected a data file that is there", tensor(external(location="missing.bin"))
+        yield "at 0 of 'short.bin', got a file of 5", tensor(external(location="short.bin"))
+        yield "at 99999999999999 of 'short.bin'", tensor(external(location="short.bin", offset="99999999999999"))
+        yield "expected a data file in the model's folder", tensor(external(location="link.bin"))
+
+    def test_what_is_refused_says_why(self):
+        self.write("short.bin", b"12345")
+        os.symlink("/etc/passwd", self.path("link.bin"))
+        cases = list(self.refusals())
+        images = [np.zeros((3, 12, 11), np.float32)]
+        for (part, _), (line, _) in zip(cases, self.run_all([model for _, model in cases], images)):
+            self.assertTrue(line.startswith("4 [onnx] "), line)
+            self.assertIn(part, line)
+
+    def test_damaged_files_are_refused(self):
+        builder = Builder(13)
+        heads(builder)
+        whole = builder.model().SerializeToString()
+        damaged = [whole[:n] for n in range(1, len(whole), max(1, len(whole) // 150))]
+        damaged += [b"", b"not a model", b"\x3a\x00" * 1000, bytes(1000)]
+        for i in range(150):
+            broken = bytearray(whole)
+            broken[i * len(whole) // 150] ^= 1 << (i % 8)
+            damaged.append(bytes(broken))
+        for line, _ in self.run_all(damaged, [np.zeros((3, 12, 11), np.float32)]):
+            self.assertRegex(line, r"^(ok|4 \[(onnx|tap)\] .*)$")
+        for line, _ in self.run_all(damaged[:100], [np.zeros((3, 12, 11), np.float32)]):
+            self.assertRegex(line, r"^4 \[onnx\] ")  # a part is no model
+
+    def test_more_messages_than_a_network_has(self):
+        node = b"\x0a\x00" * 9_000_000  # empty nodes
+        def varint(value):
+            out = b""
+            while value >= 128:
+                out += bytes([value & 127 | 128])
+                value >>= 7
+            return out + bytes([value])
+        ((line, _),) = self.run_all([b"\x3a" + varint(len(node)) + node], [np.zeros(1, np.float32)])
+        self.assertIn("expected at most 8000000 parts of a model", line)
+
+
+@needs_no_training
+@unittest.skipUnless(onnx, "no onnx or onnxruntime")
+class Verb(CommandTest):
+    def model(self):
+        builder = Builder(13)
+        heads(builder)
+        return builder.model()
+
+    def tensors(self, path):
+        with open(path, "rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            return json.loads(file.read(length))
+
+    def test_writes_a_network_and_its_weights(self):
+        path = self.write("net.onnx", self.model().SerializeToString())
+        out = self.path("mine")
+        result = self.succeeds("import", path, "-o", out)
+        self.assertEqual(result.stdout, f"{out}.net\n{out}.safetensors\n")
+        self.assertIn("1 convolutions have a bias and no batch norm", result.stderr)
+        with open(out + ".net") as file:
+            text = file.read()
+        self.assertIn("conv = conv x out=4 kernel=3 stride=2\nconv_bn = bn conv\n", text)
+        self.assertEqual(self.tensors(out + ".safetensors")["conv.weight"]["shape"], [4, 3, 3, 3])
+        self.succeeds("count", out + ".net")
+        self.succeeds("import", path, "-o", self.path("n.txt"), "--weights", self.path("w.safetensors"))
+        self.assertEqual(sorted(os.listdir(self.dir)), ["mine.net", "mine.safetensors", "n.txt", "net.onnx",
+                                                       "w.safetensors"])
+
+    def test_writes_a_tap(self):
+        path = self.write("net.onnx", self.model().SerializeToString())
+        result = self.succeeds("import", path, "--tap", "-o", self.path("mine.tap"), "--mean", "0.5,0.4,0.3", "--sd",
+                               "0.2,0.2,0.3")
+        self.assertEqual(result.stdout, self.path("mine.tap") + "\n")
+        about = self.tensors(self.path("mine.tap"))["__metadata__"]
+        self.assertEqual(json.loads(about["sd"]), [0.2, 0.2, 0.3])
+        self.succeeds("import", path, "--tap", cwd=self.dir)
+        self.assertTrue(os.path.exists(self.path("net.tap")))
+
+    def test_external_data_beside_the_model(self):
+        os.mkdir(self.path("apart"))
+        onnx.save_model(self.model(), self.path("apart", "net.onnx"), save_as_external_data=True, location="net.data",
+                        size_threshold=0)
+        self.succeeds("import", self.path("apart", "net.onnx"), "--tap", "-o", self.path("apart.tap"))
+        self.write("net.onnx", self.model().SerializeToString())
+        self.succeeds("import", self.path("net.onnx"), "--tap", "-o", self.path("whole.tap"))
+        with open(self.path("apart.tap"), "rb") as one, open(self.path("whole.tap"), "rb") as other:
+            self.assertEqual(one.read(), other.read())
+
+    def tap_convolutions(self, path):
+        graph = json.loads(self.tensors(path)["__metadata__"]["graph"])
+        return [node["name"] for node in graph["nodes"] if node["op"] == "tapconv"]
+
+    def test_our_own_export_comes_back(self):
+        subprocess.run([DUMP_NETS, self.dir, "1", "0"], check=True)
+        for name in ("resnet-A", "resnet-B", "rare", "share-all"):
+            for opset in (13, 20):
+                made = self.path("made.onnx")
+                self.succeeds("export", self.path(name + ".tap"), "--to", "onnx", "-o", made, "--opset", opset)
+                self.succeeds("import", made, "--tap", "-o", self.path("again.tap"))
+                # Convolutions that are mostly zeros become tap convolutions again.
+                self.assertEqual(self.tap_convolutions(self.path("again.tap")),
+                                 self.tap_convolutions(self.path(name + ".tap")))
+                self.succeeds("export", self.path("again.tap"), "--to", "onnx", "-o", self.path("again.onnx"), "--opset",
+                              opset)
+                first, second = onnx.load(made), onnx.load(self.path("again.onnx"))
+                # 'unread' is read by nobody, 'once' flattens a vector.
+                self.assertEqual([n.op_type for n in first.graph.node if n.output[0] not in ("unread", "once")],
+                                 [n.op_type for n in second.graph.node], name)
+                self.assertEqual({t.name: t for t in first.graph.initializer}, {t.name: t for t in second.graph.initializer})
+                about = {entry.key: entry.value for entry in first.metadata_props}
+                again = {entry.key: entry.value for entry in second.metadata_props}
+                self.assertEqual(again.pop("about.imported"), "made.onnx")
+                self.assertEqual(about, again)
+
+    def test_bad_places_and_flags_leave_nothing(self):
+        path = self.write("net.onnx", self.model().SerializeToString())
+        os.mkdir(self.path("folder"))
+        self.write("folder/keep", "")
+        os.mkdir(self.path("other.net"))
+        before = sorted(os.listdir(self.dir))
+        out = self.path("out")
+        self.refused(1, "no", "import", path, "-o", self.path("no", "out"))
+        self.refused(1, "no", "import", path, "-o", out, "--weights", self.path("no", "w.safetensors"))
+        self.refused(2, "expected a file to write, got the folder", "import", path, "-o", self.path("other.net"))
+        self.refused(2, "expected a file to write, got the folder", "import", path, "-o", out, "--weights",
+                     self.path("folder"))
+        self.refused(4, "missing.onnx", "import", self.path("missing.onnx"), "-o", out)
+        self.refused(4, "folder", "import", self.path("folder"), "-o", out)
+        self.refused(2, "--tap or --weights", "import", path, "--tap", "--weights", out)
+        self.refused(2, "three numbers", "import", path, "--tap", "-o", out, "--mean", "1,2")
+        self.refused(2, "--mean and --sd are for --tap", "import", path, "-o", out, "--mean", "1,2,3")
+        self.refused(4, "got --shape 3x9x9", "import", path, "-o", out, "--shape", "3x9x9")
+        self.refused(2, "--shape", "import", path, "-o", out, "--shape", "3xa")
+        self.assertEqual(sorted(os.listdir(self.dir)), before)
+
+    def test_help_says_how(self):
+        self.assertIn("onetap train --arch mine.net --init mine.safetensors --method sal",
+                      onetap("import", "--help").stdout)
+
+
+if __name__ == "__main__":
+    if onnx is None:
+        print("skipped: no onnx, numpy or onnxruntime")
+        sys.exit(77)
+    unittest.main()

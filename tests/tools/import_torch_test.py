@@ -1,0 +1,84 @@
+"""onetap import of networks that PyTorch exported, by both of its exporters: logits against ONNX Runtime's.
+
+    ONETAP_PYTHON=venv/bin/python RUN_ONNX=... python3 import_torch_test.py
+
+The interpreter (python3, or the one that ONETAP_PYTHON names) needs torch 2.x, torchvision, onnxscript, onnx and
+onnxruntime: gigabytes, so './run test' does not install them. Without them the exit code is 77.
+"""
+import os
+import subprocess
+import sys
+import unittest
+import warnings
+
+if python := os.environ.pop("ONETAP_PYTHON", None):
+    os.execvp(python, [python, *sys.argv])
+
+from support import CommandTest
+
+try:
+    import numpy as np
+    import onnxruntime
+    import onnxscript  # noqa: F401 (the newer exporter needs it)
+    import torch
+    import torchvision
+    HAS_TORCH = int(torch.__version__.split(".")[0]) >= 2
+except ImportError:
+    HAS_TORCH = False
+
+RUN_ONNX = os.environ.get("RUN_ONNX", "run_onnx")
+TOLERANCE = 1e-4
+NETWORKS = ("resnet18", "mobilenet_v2", "vgg11_bn", "mobilenet_v3_small", "efficientnet_b0", "squeezenet1_1")
+# The last keeps batch norms apart, as training wants them.
+EXPORTERS = {
+    "TorchScript": {"dynamo": False, "opset_version": 13},
+    "dynamo": {"dynamo": True, "opset_version": 18},
+    "TorchScript, batch norms kept": {"dynamo": False, "opset_version": 17, "do_constant_folding": False,
+                                      "training": 1},  # PRESERVE
+}
+
+
+@unittest.skipUnless(HAS_TORCH, "no PyTorch 2")
+class Exported(CommandTest):
+    def network(self, name):
+        torch.manual_seed(1)
+        network = getattr(torchvision.models, name)(num_classes=100).eval()
+        for module in network.modules():  # statistics as after a training
+            if isinstance(module, torch.nn.BatchNorm2d):
+                module.running_mean.uniform_(-0.3, 0.3)
+                module.running_var.uniform_(0.5, 2)
+                module.weight.data.uniform_(0.5, 1.5)
+                module.bias.data.uniform_(-0.2, 0.2)
+        return network
+
+    def test_logits_are_those_of_onnx_runtime(self):
+        x = np.random.default_rng(1).standard_normal((2, 3, 96, 96)).astype(np.float32)
+        x.tofile(self.path("x.bin"))
+        for name in NETWORKS:
+            network = self.network(name)
+            for exporter, options in EXPORTERS.items():
+                model = self.path("model.onnx")
+                options = dict(options)
+                if "training" in options:
+                    options["training"] = torch.onnx.TrainingMode.PRESERVE
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    torch.onnx.export(network, (torch.from_numpy(x[:1]),), model, verbose=False, **options)
+                result = subprocess.run([RUN_ONNX], input=f"{model} {self.path('x.bin')} {self.path('y.bin')}\n", text=True,
+                                        stdout=subprocess.PIPE, check=True)
+                self.assertEqual(result.stdout, "ok\n", f"{name}, {exporter}")
+                session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+                source = session.get_inputs()[0].name
+                expected = np.concatenate([session.run(None, {source: image[None]})[0] for image in x])
+                got = np.fromfile(self.path("y.bin"), np.float32).reshape(2, *expected.shape)
+                fast, plain = (float(np.abs(values - expected).max()) for values in got)
+                print(f"{name}, {exporter}: logits up to {np.abs(expected).max():.3g}, differences {fast:.1e} (fast), "
+                      f"{plain:.1e} (form for training)", flush=True)
+                self.assertLessEqual(max(fast, plain), TOLERANCE, f"{name}, {exporter}")
+
+
+if __name__ == "__main__":
+    if not HAS_TORCH:
+        print("skipped: no PyTorch 2 with torchvision, onnxscript and onnxruntime")
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,156 @@
+// onetap export --to c: a frozen network as C99 for small devices, and what it needs there.
+#include "tools/onetap/export_c.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/file.h"
+#include "onetap/base/json.h"
+#include "onetap/base/text.h"
+#include "onetap/count/count.h"
+#include "onetap/emit/c_project.h"
+#include "onetap/emit/dense_form.h"
+#include "onetap/runtime/int8_reference.h"
+#include "onetap/runtime/reference.h"
+#include "onetap/tap/tap_file.h"
+#include "tools/onetap/console.h"
+#include "tools/onetap/table.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+namespace onetap::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+RowMode row_mode(const std::string& schedule) {
+  return schedule == "rows" ? RowMode::kRows : RowMode::kLayers;
+}
+
+// The folder must not be there, or be empty: nothing of the user's is overwritten or mixed with.
+void check_empty_folder(const fs::path& folder) {
+  std::error_code error;
+  const fs::file_status status = fs::status(folder, error);
+  if (!fs::exists(status)) return;
+  if (!fs::is_directory(status)) fail_usage("[export] expected a folder to write to, got a file: {}", folder.string());
+  if (!fs::is_empty(folder, error) || error) {
+    fail_usage("[export] expected an empty folder, or a new one, got {}: remove it first", folder.string());
+  }
+}
+
+void check_c_limits(const ExportCArguments& options, const CSizes& sizes) {
+  if (options.flash > 0 && sizes.flash() > options.flash) {
+    fail_usage("[export] expected at most {} bytes of flash, got {} (most of it, {}, for layer '{}')", options.flash,
+               sizes.flash(), sizes.largest().bytes(), sizes.largest().name);
+  }
+  if (options.ram > 0 && sizes.arena > options.ram) {
+    fail_usage("[export] expected at most {} bytes of RAM, got {} (most is in use around layer '{}')", options.ram,
+               sizes.arena, sizes.arena_layer);
+  }
+}
+
+void write_c_folder(const fs::path& folder, const std::vector<CFile>& files) {
+  fs::path place = fs::absolute(folder);
+  if (!place.has_filename()) place = place.parent_path();  // "DIR/"
+  StagedDirectory staged(place);
+  for (const CFile& file : files) write_file_atomic(staged.path() / file.name, file.text);
+  staged.commit();
+}
+
+double net_macs(const TapNet& net) {
+  return count_network(net.graph, CountRules::kPaper).macs;
+}
+
+struct SizeColumn {
+  std::string title;
+  CSizes sizes;
+  int64_t ram_by_layers = 0, ram_by_rows = 0;
+  double macs = 0;
+};
+
+SizeColumn size_column(const std::string& title, const TapNet& net, RowMode mode) {
+  SizeColumn column;
+  column.title = title;
+  column.sizes = c_sizes(net, mode);
+  column.ram_by_layers = c_sizes(net, RowMode::kLayers).arena;
+  column.ram_by_rows = c_sizes(net, RowMode::kRows).arena;
+  column.macs = net_macs(net);
+  return column;
+}
+
+nlohmann::ordered_json size_json(const SizeColumn& column) {
+  const CSizes& sizes = column.sizes;
+  return {{"weights", sizes.weights},
+          {"positions", sizes.positions},
+          {"tables", sizes.other},
+          {"code", sizes.code},
+          {"flash", sizes.flash()},
+          {"ram", sizes.arena},
+          {"ram_layers", column.ram_by_layers},
+          {"ram_rows", column.ram_by_rows},
+          {"macs", column.macs}};
+}
+
+void print_c_sizes(const ExportCArguments& options, const std::vector<SizeColumn>& columns) {
+  if (options.json) {
+    nlohmann::ordered_json object = {{"out", options.out}};
+    object["network"] = size_json(columns[0]);
+    if (columns.size() > 1) object["dense"] = size_json(columns[1]);
+    std::cout << json_text(object, 2) << '\n';
+    return;
+  }
+  using A = Table::Align;
+  std::vector<Table::Column> heads = {{"bytes"}};
+  for (const SizeColumn& column : columns) heads.push_back({column.title, A::kRight});
+  Table table(heads);
+  const auto add = [&](const std::string& title, const auto& number) {
+    std::vector<std::string> cells = {title};
+    for (const SizeColumn& column : columns) cells.push_back(with_thousands(static_cast<double>(number(column))));
+    table.add(cells);
+  };
+  add("weights", [](const SizeColumn& c) { return c.sizes.weights; });
+  add("positions", [](const SizeColumn& c) { return c.sizes.positions; });
+  add("bias, scales, tables", [](const SizeColumn& c) { return c.sizes.other; });
+  add("code (estimated)", [](const SizeColumn& c) { return c.sizes.code; });
+  add("flash", [](const SizeColumn& c) { return c.sizes.flash(); });
+  table.rule();
+  add("RAM, layer by layer", [](const SizeColumn& c) { return c.ram_by_layers; });
+  add("RAM, row by row", [](const SizeColumn& c) { return c.ram_by_rows; });
+  table.rule();
+  add("MACs", [](const SizeColumn& c) { return c.macs; });
+  std::cout << table.text();
+}
+
+}  // namespace
+
+void export_c(const ExportCArguments& options) {
+  const fs::path source = options.source;
+  CProjectOptions project_options;
+  project_options.name = options.name.empty() ? source.stem().string() : options.name;
+  project_options.mode = row_mode(options.schedule);
+  if (!is_c_identifier(project_options.name)) {
+    fail_usage("[export] expected a name that is a C identifier, got '{}': choose one with --name",
+               project_options.name);
+  }
+  check_empty_folder(options.out);
+  const TapNet net = read_tap(source);
+  GoldenSample golden = golden_input(net.graph);
+  check_c_limits(options, c_sizes(net, project_options.mode));  // before anything is computed
+  const std::vector<float> input = golden.input_floats();
+  golden.output = net.is_int8() ? Int8Reference(net).run(input.data()) : run_reference(net, input.data());
+  if (!std::all_of(golden.output.begin(), golden.output.end(), [](float value) { return std::isfinite(value); })) {
+    fail("[export] expected finite outputs, got nan or inf ({})", options.source);
+  }
+  const CProject project = c_project(net, project_options, golden);
+  write_c_folder(options.out, project.files);
+  std::vector<SizeColumn> columns = {size_column(project_options.name, net, project_options.mode)};
+  const auto is_pruned = [](const Node& node) { return node.op == Op::kTapConv; };
+  if (std::any_of(net.graph.nodes().begin(), net.graph.nodes().end(), is_pruned)) {
+    columns.push_back(size_column("dense", dense_form(net), project_options.mode));
+  }
+  print_c_sizes(options, columns);
+}
+
+}  // namespace onetap::tool

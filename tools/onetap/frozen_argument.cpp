@@ -1,0 +1,34 @@
+#include "tools/onetap/frozen_argument.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/journal/run_files.h"
+#include "tools/onetap/console.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+namespace fs = std::filesystem;
+
+namespace onetap::tool {
+
+bool holds_frozen(const std::string& given) {
+  std::error_code ignored;
+  return fs::is_regular_file(RunFiles(given).model(), ignored);
+}
+
+fs::path frozen_file(const std::string& given, const char* verb) {
+  std::error_code ignored;
+  if (!fs::is_directory(given, ignored)) return given;
+  const RunFiles files(given);
+  if (holds_frozen(given)) {
+    console().note(fmt::format("using {}", files.model().string()));
+    return files.model();
+  }
+  if (files.holds_run()) {
+    fail_usage("[{0}] expected a frozen network, got the run {1}: freeze it first (onetap freeze {1})", verb, given);
+  }
+  fail_data("[{}] expected a .tap file or a run directory with model.tap, got the folder {}", verb, given);
+}
+
+}  // namespace onetap::tool

@@ -1,0 +1,147 @@
+// onetap import: somebody's ONNX model as a network to train, or as a frozen one.
+#include "onetap/onnx/import.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/file.h"
+#include "onetap/base/text.h"
+#include "onetap/graph/attributes.h"
+#include "onetap/graph/text.h"
+#include "onetap/tap/sparse_to_taps.h"
+#include "onetap/tap/tap_file.h"
+#include "tools/onetap/console.h"
+#include "tools/onetap/other_file.h"
+#include "tools/onetap/verbs.h"
+
+#include <filesystem>
+#include <memory>
+
+namespace onetap::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ImportArguments {
+  std::string model, out, weights, shape, mean, sd;
+  bool tap = false;
+};
+
+std::array<float, 3> three_numbers(const std::string& text, const char* flag) {
+  std::array<float, 3> numbers{};
+  const auto parts = split(text, ',');
+  for (size_t i = 0; i < 3; ++i) {
+    const auto value = parts.size() == 3 ? parse_double(parts[i]) : std::nullopt;
+    if (!value) fail_usage("[import] expected three numbers R,G,B for {}, got '{}'", flag, text);
+    numbers[i] = static_cast<float>(*value);
+  }
+  return numbers;
+}
+
+Shape image_shape(const std::string& text) {
+  Shape shape;
+  for (const std::string_view side : split(text, 'x')) shape.push_back(attribute_number("--shape", side));
+  return shape;
+}
+
+// Where the files go: -o names the network's file, or both files without their ends.
+struct Places {
+  fs::path net, weights;
+};
+
+Places places_of(const ImportArguments& options) {
+  const std::string out = options.out.empty() ? fs::path(options.model).stem().string() : options.out;
+  const std::string end = fs::path(out).extension().string();
+  const bool has_end = end == ".net" || end == ".txt";
+  const std::string stem = has_end ? out.substr(0, out.size() - end.size()) : out;
+  return {has_end ? out : out + ".net", options.weights.empty() ? stem + ".safetensors" : options.weights};
+}
+
+// Both files are there, or neither is new.
+void write_both(const Places& places, const fs::path& model, const std::string& net, const std::string& weights) {
+  if (places.net == places.weights) fail_usage("[import] expected two files, got '{}' twice", places.net.string());
+  for (const fs::path& path : {places.net, places.weights}) {
+    check_other_file("import", model, path);
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored))
+      fail_usage("[import] expected a file to write, got the folder {}", path.string());
+  }
+  std::error_code ignored;
+  const bool was_there = fs::exists(places.net, ignored);
+  write_file_atomic(places.net, net);
+  try {
+    write_file_atomic(places.weights, weights);
+  } catch (const Error&) {
+    if (!was_there) fs::remove(places.net, ignored);
+    throw;
+  }
+}
+
+void import_tap(const ImportArguments& options, const ImportedNet& imported) {
+  TapNet net = frozen_net(imported);
+  net.facts["imported"] = fs::path(options.model).filename().string();
+  if (!options.mean.empty()) net.pixels.mean = three_numbers(options.mean, "--mean");
+  if (!options.sd.empty()) net.pixels.sd = three_numbers(options.sd, "--sd");
+  check_tap_net(net);
+  if (const auto taps = sparse_to_taps(net); !taps.empty()) {
+    console().note(fmt::format("{} convolutions are mostly zeros and became tap convolutions, such as '{}'",
+                               taps.size(), taps.front().name));
+  }
+  const bool knows_pixels = imported.metadata.count("mean") > 0 || !options.mean.empty() || !options.sd.empty();
+  if (!knows_pixels) {
+    console().note("pixels are scaled to 0..1: give --mean and --sd if the network was trained on others");
+  }
+  fs::path out = options.out.empty() ? fs::path(options.model).stem().concat(".tap") : fs::path(options.out);
+  if (!out.has_extension()) out += ".tap";
+  check_other_file("import", options.model, out);
+  write_tap(out, net);
+  console().print(out.string());
+}
+
+int run_import(const ImportArguments& options) {
+  if (options.tap && !options.weights.empty()) fail_usage("[import] expected --tap or --weights, got both");
+  if (!options.tap && !(options.mean.empty() && options.sd.empty())) {
+    fail_usage("[import] --mean and --sd are for --tap: training has those of its data");
+  }
+  ImportOptions import_options;
+  if (!options.shape.empty()) import_options.shape = image_shape(options.shape);
+  ImportedNet imported = import_onnx(options.model, import_options);
+  if (options.tap) {
+    for (const std::string& note : imported.notes) console().note(note);
+    import_tap(options, imported);
+    return 0;
+  }
+  imported = trainable_net(imported);
+  const Places places = places_of(options);
+  write_both(places, options.model, network_text(imported.graph), tensor_file(imported));
+  for (const std::string& note : imported.notes) console().note(note);
+  console().print(places.net.string());
+  console().print(places.weights.string());
+  return 0;
+}
+
+}  // namespace
+
+void add_import(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ImportArguments>();
+  CLI::App* verb = app.add_subcommand("import", "a network from an ONNX model: to train, or as a .tap file");
+  verb->add_option("MODEL", options->model, "an ONNX model of a classification network")->required();
+  verb->add_option("-o,--out", options->out, "NAME.net and NAME.safetensors are written, or with --tap NAME.tap")
+      ->option_text("NAME");
+  verb->add_option("--weights", options->weights, "where to write the weights")->option_text("FILE");
+  verb->add_flag("--tap", options->tap, "a frozen network, batch norm folded; mostly zero kernels as taps");
+  verb->add_option("--shape", options->shape, "of an image, if the model leaves it open")->option_text("CxHxW");
+  verb->add_option("--mean", options->mean, "with --tap: mean of the pixels (0 to 1) in training")
+      ->option_text("R,G,B");
+  verb->add_option("--sd", options->sd, "with --tap: their standard deviation")->option_text("R,G,B");
+  verb->footer(
+      "Examples:\n"
+      "  onetap import model.onnx -o mine\n"
+      "  onetap train --arch mine.net --init mine.safetensors --method sal --data cifar10 --out runs/mine\n"
+      "  onetap import model.onnx --tap -o mine.tap --mean 0.485,0.456,0.406 --sd 0.229,0.224,0.225\n"
+      "  onetap run mine.tap cat.jpg\n"
+      "\nReads what PyTorch's exporters write of classification networks, opset 9 to 20; docs/onnx.md lists the "
+      "operators.\n"
+      "Anything else is an error that names the operator, and nothing is written. Names of layers are kept.");
+  verb->callback([options, &action] { action = [options] { return run_import(*options); }; });
+}
+
+}  // namespace onetap::tool

@@ -1,0 +1,16 @@
+// Words of a command line that no flag and no verb has.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace onetap::tool {
+
+// What to say of the first unknown verb or flag among `words` (without the program's name), with the nearest known one.
+// Nothing if all are known. A parser that takes the value of an unknown flag for an argument complains of that alone.
+std::optional<std::string> mistyped_word(const CLI::App& app, const std::vector<std::string>& words);
+
+}  // namespace onetap::tool

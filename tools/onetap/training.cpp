@@ -1,0 +1,83 @@
+#include "tools/onetap/training.h"
+
+#include "onetap/base/fail.h"
+#include "onetap/base/version.h"
+
+#include <dlfcn.h>
+#include <filesystem>
+
+namespace fs = std::filesystem;
+
+namespace onetap::tool {
+namespace {
+
+const TrainingModule* opened = nullptr;
+
+// Beside the library that this function is in: so it is in the build folder and wherever it is installed.
+fs::path module_path() {
+  Dl_info here{};
+  if (::dladdr(reinterpret_cast<const void*>(&open_training), &here) == 0) fail("[training] cannot find its own place");
+  return fs::path(here.dli_fname).parent_path() / "libonetap_training.so";
+}
+
+}  // namespace
+
+bool training_installed() {
+  std::error_code ignored;
+  return fs::exists(module_path(), ignored);
+}
+
+void require_training(const char* verb) {
+  if (training_installed()) return;
+  fail_usage(
+      "[{}] this onetap has no training module ({} is missing): install it (Debian: onetap-training) or build with "
+      "-DONETAP_TRAINING=ON",
+      verb, module_path().string());
+}
+
+const TrainingModule& open_training(const std::string& verb) {
+  if (opened != nullptr) return *opened;
+  require_training(verb.c_str());
+  const fs::path path = module_path();
+  // Never closed: its objects live as long as the process.
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) fail("[{}] cannot load the training module: {}", verb, ::dlerror());
+  using Entry = const TrainingModule* (*)();
+  const auto entry = reinterpret_cast<Entry>(::dlsym(library, "onetap_training_module"));
+  const TrainingModule* const found = entry == nullptr ? nullptr : entry();
+  if (found == nullptr || std::string(found->version) != ONETAP_VERSION) {
+    fail("[{}] expected the training module of onetap {}, got {} ({})", verb, ONETAP_VERSION,
+         found == nullptr ? "another library" : found->version, path.string());
+  }
+  opened = found;
+  return *opened;
+}
+
+void add_training_verb(CLI::App& app, Action& action, const TrainingVerb& verb) {
+  if (opened != nullptr) {
+    (opened->*verb.add)(app, action);
+    return;
+  }
+  const std::string name = verb.name;
+  if (training_installed()) {
+    app.add_subcommand(name, verb.summary)->preparse_callback([name](size_t) { throw TrainingNeeded{name}; });
+    return;
+  }
+  CLI::App* missing = app.add_subcommand(name, std::string(verb.summary) + " (training module not installed)");
+  missing->footer("The training module is not installed (Debian: onetap-training).");
+  missing->allow_extras();
+  missing->fallthrough(false);
+  missing->callback([name, &action] {
+    action = [name]() -> int {
+      (void)open_training(name);
+      return 1;
+    };
+  });
+}
+
+void needs_every_verb(CLI::App& verb) {
+  if (opened != nullptr || !training_installed()) return;
+  verb.preparse_callback([name = verb.get_name()](size_t) { throw TrainingNeeded{name}; });
+}
+
+}  // namespace onetap::tool
