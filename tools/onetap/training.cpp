@@ -17,7 +17,11 @@ const TrainingModule* opened = nullptr;
 fs::path module_path() {
   Dl_info here{};
   if (::dladdr(reinterpret_cast<const void*>(&open_training), &here) == 0) fail("[training] cannot find its own place");
-  return fs::path(here.dli_fname).parent_path() / "libonetap_training.so";
+  fs::path place = here.dli_fname;
+  // In the program itself (a wheel's) the name is the one that it was called by, perhaps found in PATH.
+  std::error_code ignored;
+  if (!place.has_parent_path()) place = fs::read_symlink("/proc/self/exe", ignored);
+  return place.parent_path() / "libonetap_training.so";
 }
 
 }  // namespace
