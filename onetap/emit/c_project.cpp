@@ -206,6 +206,14 @@ bool is_c_identifier(std::string_view name) {
   return std::find(kKeywords.begin(), kKeywords.end(), name) == kKeywords.end();
 }
 
+std::string c_identifier_of(std::string_view name) {
+  std::string identifier;
+  for (const unsigned char c : name) identifier += c > 127 || std::isalnum(c) == 0 ? '_' : static_cast<char>(c);
+  // Not in front alone: names that begin with an underscore are the compiler's.
+  if (identifier.empty() || std::isalpha(static_cast<unsigned char>(identifier[0])) == 0) identifier.insert(0, "net_");
+  return is_c_identifier(identifier) ? identifier : identifier + "_net";
+}
+
 CProject c_project(const TapNet& net, const CProjectOptions& options, const GoldenSample& golden) {
   const std::string& name = options.name;
   if (!is_c_identifier(name)) fail_usage("[emit] expected a name that is a C identifier, got '{}'", name);

@@ -56,6 +56,8 @@ struct CProject {
 };
 
 bool is_c_identifier(std::string_view name);
+// The nearest C identifier: "model_int8" of "model-int8".
+std::string c_identifier_of(std::string_view name);
 
 // kUsage if the name is no C identifier, an op has no C form, or a shape passes the limits of the generated code.
 CProject c_project(const TapNet& net, const CProjectOptions& options, const GoldenSample& golden);

@@ -45,6 +45,12 @@ struct LayerPart {
     positions = packed_bytes(static_cast<uint64_t>(layout.codes()), layout.bits());
   }
   int64_t biases() const { return bias.empty() ? 0 : outputs; }
+
+  // Weights, biases, positions, steps, a base and a shift.
+  uint64_t bytes() const {
+    return static_cast<uint64_t>(kept) + static_cast<uint64_t>(biases()) * sizeof(int16_t) + positions +
+           static_cast<uint64_t>(outputs) + sizeof(float) + 1;
+  }
 };
 
 bool is_scale(float value) {
@@ -131,6 +137,12 @@ std::vector<TensorView> int8_views(const TapNet& net, std::deque<std::string>& h
   add(kInt8Shifts, DType::kU8, std::move(shifts));
   add(kInt8Values, DType::kF32, std::move(values));
   return views;
+}
+
+uint64_t int8_bytes(const TapNet& net, const Node& node) {
+  const auto found = net.layers.find(node.name);
+  const bool has_part = found != net.layers.end() && found->second.weight.dtype() == DType::kI8;
+  return sizeof(float) + (has_part ? LayerPart(net.graph, node).bytes() : 0);  // the scale of its value, and the layer
 }
 
 bool has_int8_part(const SafetensorsFile& file) {

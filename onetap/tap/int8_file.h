@@ -15,6 +15,9 @@ namespace onetap {
 // Of an int8 network that check_tap_net() took; data that had to be made live in `held`.
 std::vector<TensorView> int8_views(const TapNet& net, std::deque<std::string>& held);
 
+// Bytes that a node has of these tensors.
+uint64_t int8_bytes(const TapNet& net, const Node& node);
+
 // Whether the file is of an int8 network.
 bool has_int8_part(const SafetensorsFile& file);
 

@@ -397,6 +397,19 @@ uint64_t tap_length(const Graph& frozen, WeightType type) {
   return safetensors_length(std::move(views), metadata_of(shell));
 }
 
+std::vector<uint64_t> stored_bytes(const TapNet& net) {
+  std::vector<uint64_t> bytes;
+  for (const Node& node : net.graph.nodes()) {
+    bytes.push_back(net.is_int8() ? int8_bytes(net, node) : 0);
+    const auto found = net.layers.find(node.name);
+    if (found == net.layers.end() || (net.is_int8() && found->second.weight.dtype() == DType::kI8)) continue;
+    for (const Stored& stored : stored_tensors(net.graph, node, stored_types(net, node, found->second))) {
+      bytes.back() += stored.view.bytes();
+    }
+  }
+  return bytes;
+}
+
 void write_tap(const std::filesystem::path& path, const TapNet& net) {
   write_file_atomic(path, tap_bytes(net));
 }

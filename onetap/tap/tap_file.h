@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace onetap {
 
@@ -15,6 +16,9 @@ namespace onetap {
 std::string tap_bytes(const TapNet& net);
 // Its length, known before there are weights: of a network of this frozen form without classes and facts.
 uint64_t tap_length(const Graph& frozen, WeightType type);
+
+// Bytes of every node's tensors in the file, in the order of the nodes: weights, positions, biases, scales.
+std::vector<uint64_t> stored_bytes(const TapNet& net);
 
 // What the file's metadata says beside the graph: mean, sd, classes, and facts as about.KEY.
 std::map<std::string, std::string> tap_metadata(const TapNet& net);

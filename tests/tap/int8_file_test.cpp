@@ -13,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <stdexcept>
 
 using namespace onetap;
@@ -84,6 +85,21 @@ class TamperedInt8 {
 };
 
 }  // namespace
+
+TEST(Int8File, StoredBytesAreThoseOfTheTensors) {
+  for (const bool keep : {true, false}) {
+    const TapNet net = int8_net(keep);
+    const std::string file = tap_bytes(net);
+    uint64_t header = 0;
+    std::memcpy(&header, file.data(), sizeof(header));
+    const std::vector<uint64_t> bytes = stored_bytes(net);
+    ASSERT_EQ(bytes.size(), net.graph.nodes().size());
+    EXPECT_EQ(std::accumulate(bytes.begin(), bytes.end(), uint64_t{0}), file.size() - sizeof(header) - header);
+    // x has a scale; a has 54 weights, 3 biases of 16 bits, 3 steps, base and shift beside it.
+    EXPECT_EQ(bytes[0], 4u);
+    EXPECT_EQ(bytes[1], 4u + 54 + 6 + 3 + 4 + 1);
+  }
+}
 
 TEST(Int8File, ComesBackAsItWas) {
   for (const bool keep : {true, false}) {

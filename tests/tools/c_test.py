@@ -66,6 +66,27 @@ class Verb(CommandTest):
         with open(self.path("c", "small.h")) as file:
             self.assertIn(f"#define SMALL_ARENA_BYTES {small['ram']}\n", file.read())
 
+    def test_a_name_is_made_from_the_file(self):
+        for stem, name in (("model-int8", "model_int8"), ("3x3 net", "net_3x3_net"), ("for", "for_net"), ("_a", "net__a")):
+            result = self.succeeds("export", self.network(name=stem), "--to", "c", "-o", self.path(name))
+            self.assertIn(f"functions and files are called {name}", result.stderr)
+            self.assertIn(name + "_weights.c", os.listdir(self.path(name)))
+        result = self.succeeds("export", self.network(name="model-int8"), "--to", "c", "--name", "mine", "-o", self.path("m"))
+        self.assertIn("mine.h", os.listdir(self.path("m")))
+        self.assertEqual(result.stderr, "")
+
+    def test_refuses_flags_of_other_formats(self):
+        tap = self.network()
+        for to, flags, own in (("onnx", ["--flash", "256K"], "c"), ("onnx", ["--ram", "9K"], "c"), ("onnx", ["--json"], "c"),
+                               ("safetensors", ["--name", "net"], "c"), ("safetensors", ["--schedule", "rows"], "c"),
+                               ("c", ["--opset", "13"], "onnx"), ("safetensors", ["--form", "shift"], "onnx"),
+                               ("c", ["--batch", "1"], "onnx"), ("onnx", ["--checkpoint", "best"], "safetensors")):
+            self.refused(2, f"[export] {flags[0]} is a flag of --to {own}, got --to {to}", "export", tap, "--to", to, *flags,
+                         "-o", self.path("out"))
+        self.refused(2, "--checkpoint is of runs", "export", tap, "--to", "safetensors", "--checkpoint", "last", "-o",
+                     self.path("out"))
+        self.assertEqual(os.listdir(self.dir), ["small.tap"])
+
     def test_refuses(self):
         tap = self.network()
         self.refused(2, "--to", "export", tap, "--to", "cpp", "-o", self.path("c"))

@@ -65,6 +65,35 @@ class Count(CommandTest):
         # Scale and shift of every channel before, one bias after: 8 (1 + 6) + 16 (6 + 1) + 32 (6 + 1) channels.
         self.assertEqual(flags[0]["params"] - flags[1]["params"], 8 * 7 + 16 * 7 + 32 * 7)
 
+    def test_an_int8_network_is_counted_in_bytes(self):
+        frozen, int8 = self.path("m.tap"), self.path("m-int8.tap")
+        self.succeeds("nets", "resnet8", "--width", 4, "--share", "4x4", "--tap", frozen)
+        self.succeeds("quantize", frozen, "--data", "shapes:train=40,test=20", "--images", 20, "-o", int8)
+        floats, network = (json.loads(self.succeeds("count", what, "--json").stdout) for what in (frozen, int8))
+        self.assertEqual([floats["type"], network["type"]], ["f32", "int8"])
+        for key in ("macs", "activations"):
+            self.assertEqual(network[key], floats[key])
+        for what, counted in ((frozen, floats), (int8, network)):
+            with open(what, "rb") as file:
+                header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+            tensors = [entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"]
+            self.assertEqual(counted["bytes"], sum(end - begin for begin, end in tensors))
+            for key in ("bytes", "params"):
+                self.assertEqual(sum(layer[key] for layer in counted["layers"]), counted[key])
+        self.assertEqual(network["params"], network["bytes"] / 4)
+        # 4 x 4 slices share one position of 4 bits: 16 weights, 4 biases of two bytes, 4 steps, base, bias shift, scale.
+        layer = next(layer for layer in network["layers"] if layer["name"] == "layer1.0.conv1")
+        self.assertEqual(layer["bytes"], 16 + 1 + 8 + 4 + 4 + 1 + 4)
+        self.assertEqual(4 * network["peak_activation_bytes"], floats["peak_activation_bytes"])
+        table = self.succeeds("count", int8).stdout
+        for words in ("int8 network: ", f"of which {network['bytes']:,.0f} are weights", "layer after layer (int8)"):
+            self.assertIn(words, table)
+        rows = list(csv.DictReader(io.StringIO(self.succeeds("count", int8, "--csv").stdout)))
+        self.assertEqual(float(rows[-1]["bytes"]), network["bytes"])
+        # Of others: the words that are counted.
+        network = json.loads(self.succeeds("count", "resnet20", "--json").stdout)
+        self.assertEqual((network["type"], network["bytes"]), ("f32", 4 * network["params"]))
+
     def test_text_files_and_what_is_wrong(self):
         text = self.succeeds("nets", "resnet20", "--width", 8, "--share", 4, "--text").stdout
         net = self.write("my.net", text)

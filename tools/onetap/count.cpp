@@ -40,8 +40,12 @@ struct CountArguments {
 // What was asked about, and the bytes of a file that holds it.
 struct Counted {
   Graph graph;
+  std::string type = "f32";            // of the weights
+  std::vector<uint64_t> node_bytes;    // of a .tap: of the nodes' tensors there
   std::optional<uint64_t> file_bytes;  // of a .tap, as it lies there
   uint64_t tap_bytes = 0;              // a .tap of it in 32-bit floats
+
+  bool is_int8() const { return type == "int8"; }
 
   // Batch norms are folded, pruned weights gone: a .tap, or the text of such a network.
   bool is_frozen() const {
@@ -61,7 +65,10 @@ Counted open_target(const CountArguments& options) {
   }
   Counted counted;
   if (is_tap) {
-    counted.graph = read_tap(path).graph;
+    const TapNet net = read_tap(path);
+    counted.graph = net.graph;
+    counted.type = weight_type_name(net);
+    counted.node_bytes = stored_bytes(net);
     counted.file_bytes = fs::file_size(path);
   } else {
     counted.graph = is_run ? RunFiles(path).read_graph() : options.network.build();
@@ -70,8 +77,35 @@ Counted open_target(const CountArguments& options) {
   return counted;
 }
 
+// Params are 32-bit words. Those of an int8 network are what its file has: a byte for a weight, positions, scales.
+NetworkCount count_stored(const CountArguments& options, const Counted& counted) {
+  NetworkCount count = count_network(counted.graph, CountOptions{options.rules, options.shortcuts});
+  if (!counted.is_int8()) return count;
+  constexpr double kWord = sizeof(float);
+  count.params = 0;
+  for (size_t i = 0; i < count.layers.size(); ++i) {
+    count.layers[i].params = static_cast<double>(counted.node_bytes[i]) / kWord;
+    count.params += count.layers[i].params;
+  }
+  return count;
+}
+
+// As a .tap holds them; of others, the words that were counted.
+double layer_bytes(const Counted& counted, const NetworkCount& count, size_t at) {
+  return counted.node_bytes.empty() ? sizeof(float) * count.layers[at].params
+                                    : static_cast<double>(counted.node_bytes[at]);
+}
+
+double all_bytes(const Counted& counted, const NetworkCount& count) {
+  double bytes = 0;
+  for (size_t i = 0; i < count.layers.size(); ++i) bytes += layer_bytes(counted, count, i);
+  return bytes;
+}
+
+// Values are bytes in an int8 network, floats in all others.
 int64_t peak_bytes(const Counted& counted) {
-  return peak_activations(frozen_form(counted.graph).graph) * static_cast<int64_t>(sizeof(float));
+  const auto value_bytes = static_cast<int64_t>(counted.is_int8() ? sizeof(int8_t) : sizeof(float));
+  return peak_activations(frozen_form(counted.graph).graph) * value_bytes;
 }
 
 void print_count_json(const CountArguments& options, const Counted& counted, const NetworkCount& count) {
@@ -84,15 +118,21 @@ void print_count_json(const CountArguments& options, const Counted& counted, con
                       {"shape", node.shape},
                       {"method", method_text(node)},
                       {"params", layer.params},
+                      {"bytes", layer_bytes(counted, count, i)},
                       {"macs", layer.macs},
                       {"activations", layer.activations}});
     if (node.is_pruned()) layers.back()["empty"] = layer.empty;
   }
-  nlohmann::ordered_json object = {
-      {"name", counted.graph.name()},     {"rules", options.rules == CountRules::kPaper ? "paper" : "plain"},
-      {"params", count.params},           {"macs", count.macs},
-      {"activations", count.activations}, {"peak_activation_bytes", peak_bytes(counted)},
-      {"tap_bytes", counted.tap_bytes},   {"frozen", counted.is_frozen()}};
+  nlohmann::ordered_json object = {{"name", counted.graph.name()},
+                                   {"rules", options.rules == CountRules::kPaper ? "paper" : "plain"},
+                                   {"type", counted.type},
+                                   {"bytes", all_bytes(counted, count)},
+                                   {"params", count.params},
+                                   {"macs", count.macs},
+                                   {"activations", count.activations},
+                                   {"peak_activation_bytes", peak_bytes(counted)},
+                                   {"tap_bytes", counted.tap_bytes},
+                                   {"frozen", counted.is_frozen()}};
   if (count.empty > 0) object["empty"] = count.empty;
   if (counted.file_bytes) object["file_bytes"] = *counted.file_bytes;
   object["layers"] = std::move(layers);
@@ -100,16 +140,17 @@ void print_count_json(const CountArguments& options, const Counted& counted, con
 }
 
 void print_count_csv(const Counted& counted, const NetworkCount& count) {
-  std::cout << "layer,op,output,method,params,macs,activations,empty\n";
+  std::cout << "layer,op,output,method,params,macs,activations,empty,bytes\n";
   for (size_t i = 0; i < count.layers.size(); ++i) {
     const Node& node = counted.graph.nodes()[i];
     const LayerCount& layer = count.layers[i];
-    std::cout << fmt::format("{},{},{},{},{},{:.0f},{:.0f},{}\n", node.name, op_info(node.op).name,
+    std::cout << fmt::format("{},{},{},{},{},{:.0f},{:.0f},{},{}\n", node.name, op_info(node.op).name,
                              shape_text(node.shape), method_text(node), layer.params, layer.macs, layer.activations,
-                             node.is_pruned() ? fmt::format("{:.6g}", layer.empty) : "");
+                             node.is_pruned() ? fmt::format("{:.6g}", layer.empty) : "",
+                             layer_bytes(counted, count, i));
   }
-  std::cout << fmt::format("total,,,,{},{:.0f},{:.0f},{:.6g}\n", count.params, count.macs, count.activations,
-                           count.empty);
+  std::cout << fmt::format("total,,,,{},{:.0f},{:.0f},{:.6g},{}\n", count.params, count.macs, count.activations,
+                           count.empty, all_bytes(counted, count));
 }
 
 std::string cell(double value) {
@@ -117,7 +158,14 @@ std::string cell(double value) {
 }
 
 // What the numbers are of. Folding takes from a frozen network what the paper counts of its batch norms.
-const char* rules_text(CountRules rules, bool frozen) {
+const char* rules_text(CountRules rules, const Counted& counted) {
+  const bool frozen = counted.is_frozen();
+  if (counted.is_int8()) {
+    return rules == CountRules::kPaper
+               ? "int8 network: params are the bytes of the file's numbers in 32-bit words; activations of one image"
+               : "int8 network: params are the bytes of the file's numbers in 32-bit words; activations of conv and "
+                 "linear layers";
+  }
   if (rules == CountRules::kPaper) {
     return frozen ? "frozen network: 32-bit words, kept weights and tap positions; activations of one image\n"
                     "batch norms are folded and no longer counted: the paper's numbers are those of the network before "
@@ -130,7 +178,7 @@ const char* rules_text(CountRules rules, bool frozen) {
 
 void print_count_table(const CountArguments& options, const Counted& counted, const NetworkCount& count) {
   using A = Table::Align;
-  const bool empty = count.empty > 0;
+  const bool empty = count.empty > 0, is_tap = counted.file_bytes.has_value();
   Table table({{"layer"},
                {"op"},
                {"output"},
@@ -138,32 +186,39 @@ void print_count_table(const CountArguments& options, const Counted& counted, co
                {"params", A::kRight},
                {"MACs", A::kRight},
                {"activations", A::kRight},
+               {is_tap ? "bytes" : "", A::kRight},
                {empty ? "empty" : "", A::kRight}});
+  const auto bytes_cell = [&](double bytes) { return is_tap ? cell(bytes) : ""; };
   for (size_t i = 0; i < count.layers.size(); ++i) {
     const Node& node = counted.graph.nodes()[i];
     const LayerCount& layer = count.layers[i];
     if (layer.params + layer.macs + layer.activations == 0) continue;  // relu, add: free under both rules
     table.add({node.name, op_info(node.op).name, shape_text(node.shape), method_text(node), cell(layer.params),
-               cell(layer.macs), cell(layer.activations), empty && node.is_pruned() ? percent_text(layer.empty) : ""});
+               cell(layer.macs), cell(layer.activations), bytes_cell(layer_bytes(counted, count, i)),
+               empty && node.is_pruned() ? percent_text(layer.empty) : ""});
   }
   table.rule();
   table.add({counted.graph.name(), "", "", "", with_thousands(count.params), with_thousands(count.macs),
-             with_thousands(count.activations), empty ? percent_text(count.empty) : ""});
+             with_thousands(count.activations), bytes_cell(all_bytes(counted, count)),
+             empty ? percent_text(count.empty) : ""});
   std::cout << table.text() << '\n';
-  std::cout << rules_text(options.rules, counted.is_frozen()) << '\n';
+  std::cout << rules_text(options.rules, counted) << '\n';
   if (counted.file_bytes) {
-    std::cout << fmt::format("file: {} bytes\n", with_thousands(static_cast<double>(*counted.file_bytes)));
+    std::cout << fmt::format("file: {} bytes, of which {} are weights, positions, biases and scales ({})\n",
+                             with_thousands(static_cast<double>(*counted.file_bytes)),
+                             with_thousands(all_bytes(counted, count)), counted.type);
   } else {
     std::cout << fmt::format("as a .tap file (f32): {} bytes\n",
                              with_thousands(static_cast<double>(counted.tap_bytes)));
   }
-  std::cout << fmt::format("peak activation memory, one image, layer after layer (f32): {} bytes\n",
+  std::cout << fmt::format("peak activation memory, one image, layer after layer ({}): {} bytes\n",
+                           counted.is_int8() ? "int8" : "f32",
                            with_thousands(static_cast<double>(peak_bytes(counted))));
 }
 
 int run_count(const CountArguments& options) {
   const Counted counted = open_target(options);
-  const NetworkCount count = count_network(counted.graph, CountOptions{options.rules, options.shortcuts});
+  const NetworkCount count = count_stored(options, counted);
   if (options.json) {
     print_count_json(options, counted, count);
   } else if (options.csv) {

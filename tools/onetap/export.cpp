@@ -38,6 +38,26 @@ std::string dense_safetensors(const TapNet& given) {
   return safetensors_bytes(std::move(views));
 }
 
+// The heading of a format's own flags in the help text.
+std::string flags_of(const std::string& format) {
+  return "With --to " + format;
+}
+
+// Another format's flags are mistakes, not to be passed over.
+void check_flags(const CLI::App& verb, const ExportArguments& options) {
+  for (const char* format : {"safetensors", "onnx", "c"}) {
+    if (options.format == format) continue;
+    for (const CLI::Option* flag : verb.get_options()) {
+      if (flag->get_group() == flags_of(format) && flag->count() > 0) {
+        fail_usage("[export] {} is a flag of --to {}, got --to {}", flag->get_name(), format, options.format);
+      }
+    }
+  }
+  if (verb.get_option("--checkpoint")->count() > 0 && looks_like_tap(options.source)) {
+    fail_usage("[export] --checkpoint is of runs, got a .tap file, which has none: {}", options.source);
+  }
+}
+
 int run_export(const ExportArguments& options, ExportCArguments to_c) {
   if (options.format == "c") {
     to_c.source = frozen_file(options.source, "export").string();
@@ -75,27 +95,35 @@ void add_export(CLI::App& app, Action& action) {
   verb->add_option("--to", options->format, "format")->check(CLI::IsMember({"safetensors", "onnx", "c"}))->required();
   verb->add_option("-o,--out", options->out, "the file to write; of C, the folder")->required()->option_text("OUT");
   verb->add_option("--checkpoint", options->checkpoint, "of a run: last, best or a step number")
-      ->option_text("WHICH [last]");
-  verb->add_option("--name", to_c->name, "of C: what functions and files are called (default: as the .tap file)")
-      ->option_text("NAME");
-  verb->add_option("--schedule", to_c->schedule, "of C: rows (least memory) or layers")
+      ->option_text("WHICH [last]")
+      ->group(flags_of("safetensors"));
+  verb->add_option("--name", to_c->name, "what functions and files are called (default: as the .tap file)")
+      ->option_text("NAME")
+      ->group(flags_of("c"));
+  verb->add_option("--schedule", to_c->schedule, "rows (least memory) or layers")
       ->check(CLI::IsMember({"rows", "layers"}))
-      ->option_text("HOW [rows]");
+      ->option_text("HOW [rows]")
+      ->group(flags_of("c"));
   const auto add_limit = [&](const char* flag, const char* help, int64_t& bytes) {
     verb->add_option_function<std::string>(
             flag, [flag, &bytes](const std::string& text) { bytes = parse_memory(text, flag); }, help)
-        ->option_text("SIZE");
+        ->option_text("SIZE")
+        ->group(flags_of("c"));
   };
-  add_limit("--flash", "of C: refuse a network that needs more flash", to_c->flash);
-  add_limit("--ram", "of C: refuse a network that needs more RAM", to_c->ram);
-  verb->add_flag("--json", to_c->json, "of C: sizes for programs");
-  verb->add_option("--opset", options->onnx.opset, "of ONNX's operators, 13 to 20")->option_text("N [13]");
-  verb->add_option("--batch", options->onnx.batch, "images of an ONNX model's input: a number, or symbolic for any")
-      ->option_text("N [symbolic]");
+  add_limit("--flash", "refuse a network that needs more flash", to_c->flash);
+  add_limit("--ram", "refuse a network that needs more RAM", to_c->ram);
+  verb->add_flag("--json", to_c->json, "sizes for programs")->group(flags_of("c"));
+  verb->add_option("--opset", options->onnx.opset, "version of ONNX's operators, 13 to 20")
+      ->option_text("N [13]")
+      ->group(flags_of("onnx"));
+  verb->add_option("--batch", options->onnx.batch, "images of the model's input: a number, or symbolic for any")
+      ->option_text("N [symbolic]")
+      ->group(flags_of("onnx"));
   verb->add_option("--form", options->onnx.form,
-                   "in ONNX, layers whose outputs share positions: dense, or shift (moved channels, then 1x1)")
+                   "layers whose outputs share positions: dense, or shift (moved channels, then 1x1)")
       ->check(CLI::IsMember({"dense", "shift"}))
-      ->option_text("FORM [dense]");
+      ->option_text("FORM [dense]")
+      ->group(flags_of("onnx"));
   verb->footer(
       "Examples:\n"
       "  onetap export runs/sanet --to safetensors -o weights.safetensors\n"
@@ -108,7 +136,12 @@ void add_export(CLI::App& app, Action& action) {
       "PyTorch loads it, and so does 'onetap train --init'. A .tap gives the folded network: weights and biases.\n"
       "As ONNX it is the whole network for ONNX runtimes, which compute the zeros too; the input are scaled pixels.\n"
       "As C it is a folder of C99 sources without dependencies, with a self-test.");
-  verb->callback([options, to_c, &action] { action = [options, to_c] { return run_export(*options, *to_c); }; });
+  verb->callback([options, to_c, verb, &action] {
+    action = [options, to_c, verb] {
+      check_flags(*verb, *options);
+      return run_export(*options, *to_c);
+    };
+  });
 }
 
 }  // namespace onetap::tool

@@ -14,6 +14,7 @@
 #include "tools/onetap/console.h"
 #include "tools/onetap/table.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -123,17 +124,26 @@ void print_c_sizes(const ExportCArguments& options, const std::vector<SizeColumn
   std::cout << table.text();
 }
 
+// What functions and files are called.
+std::string project_name(const ExportCArguments& options) {
+  if (options.name) {
+    if (!is_c_identifier(*options.name)) {
+      fail_usage("[export] expected a --name that is a C identifier, got '{}'", *options.name);
+    }
+    return *options.name;
+  }
+  const std::string stem = fs::path(options.source).stem().string(), name = c_identifier_of(stem);
+  if (name != stem) console().note(fmt::format("functions and files are called {} (--name)", name));
+  return name;
+}
+
 }  // namespace
 
 void export_c(const ExportCArguments& options) {
   const fs::path source = options.source;
   CProjectOptions project_options;
-  project_options.name = options.name.empty() ? source.stem().string() : options.name;
+  project_options.name = project_name(options);
   project_options.mode = row_mode(options.schedule);
-  if (!is_c_identifier(project_options.name)) {
-    fail_usage("[export] expected a name that is a C identifier, got '{}': choose one with --name",
-               project_options.name);
-  }
   check_empty_folder(options.out);
   const TapNet net = read_tap(source);
   GoldenSample golden = golden_input(net.graph);

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace onetap::tool {
 
 struct ExportCArguments {
   std::string source, out;
-  std::string name;  // empty: that of the .tap file
+  std::optional<std::string> name;  // none: that of the .tap file
   std::string schedule = "rows";
   int64_t flash = 0, ram = 0;  // limits in bytes; 0: none
   bool json = false;

@@ -4,6 +4,7 @@
 #include "onetap/base/json.h"
 #include "onetap/data/source.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/init_run.h"
 #include "tools/onetap/last_words.h"
 #include "tools/onetap/processes.h"
 #include "tools/onetap/recipe_flags.h"
@@ -56,6 +57,9 @@ SweepPlan make_plan(const SweepOptions& options) {
     return *former;
   }
   if (asked.empty()) fail_usage("[sweep] expected --grid KEY=VALUE,VALUE..., the settings to vary");
+  for (const GridAxis& axis : asked) request.keys.insert(axis.field->key);
+  const std::string taken = take_from_init_run(request);
+  if (!taken.empty()) console().note(taken);
   // From wherever the sweep goes on, it is the same data and the same network.
   request.recipe.data = absolute_data_spec(request.recipe.data);
   make_paths_absolute(request.recipe);

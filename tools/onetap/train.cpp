@@ -17,6 +17,7 @@
 #include "onetap/train/teacher.h"
 #include "onetap/train/trainer.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/init_run.h"
 #include "tools/onetap/opened_data.h"
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/scratch_folder.h"
@@ -147,6 +148,13 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
   }
 }
 
+// Epochs after those of a schedule need the schedule: a run's, or that of a new run, whose epochs are then named.
+void check_something_to_extend(const RecipeRequest& request, const RunFiles& files) {
+  if (request.recipe.extend == 0 || request.keys.count("epochs") != 0 || files.holds_run()) return;
+  fail_usage("[train] expected a run to extend, got {} (a new run with --extend has --epochs, too)",
+             files.root.empty() ? "no --out" : "none in " + files.root.string());
+}
+
 // Where the next epochs of a run come from: those of the schedule, or more of a finished run.
 void check_extension(const RunFiles& files, const Recipe& recipe) {
   if (!files.finished()) {
@@ -211,10 +219,14 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
   RecipeRequest request = read_recipe_request(options.recipe_path, options.flags);
   if (options.fast_dev_run) shorten(request.recipe);
   const RunFiles files(options.out);
+  check_something_to_extend(request, files);
   // A command that is repeated with --resume extends nothing twice.
   const bool extending = !options.resume && request.keys.count("extend") > 0 && files.holds_run();
   const bool resuming = extending || (options.resume && files.holds_run());
-
+  if (!resuming) {
+    const std::string taken = take_from_init_run(request);
+    if (!taken.empty()) console().note(taken);
+  }
   Recipe recipe = extending  ? extended_recipe(files, request, options.out)
                   : resuming ? merge_for_resume(files.read_config(), request, "run", options.out)
                              : request.recipe;
