@@ -95,8 +95,10 @@ void Converter::read_input() {
   if (!options_.shape.empty()) {
     for (size_t i = 0; i < shape.size(); ++i) {
       const bool fits = shape.size() == options_.shape.size() && (shape[i] < 1 || shape[i] == options_.shape[i]);
-      if (!fits)
-        refuse_model(fmt::format("images of shape {}, got --shape {}", shape_text(shape), shape_text(options_.shape)));
+      if (!fits) {
+        fail_usage("[onnx] expected images of shape {}, got --shape {} ({})", shape_text(shape),
+                   shape_text(options_.shape), source_.label());
+      }
     }
     shape = options_.shape;
   } else if (is_open) {

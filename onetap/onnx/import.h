@@ -23,7 +23,8 @@ struct ImportedNet {
   std::vector<std::string> notes;               // what a user should know of it, one line each
 };
 
-// kData, naming the operator and what would be needed, for a model that has no such form.
+// kData, naming the operator and what would be needed, for a model that has no such form; kUsage for a shape that is
+// not the model's.
 ImportedNet import_onnx(const std::filesystem::path& path, const ImportOptions& options = {});
 // The same of a model in memory, without data in other files.
 ImportedNet parse_onnx(const std::string& bytes, std::string_view label, const ImportOptions& options = {});
@@ -35,7 +36,8 @@ ImportedNet trainable_net(const ImportedNet& net);
 // As .safetensors, with the tensors' names.
 std::string tensor_file(const ImportedNet& net);
 
-// Frozen: batch norms folded, every weight kept. Metadata of our own models (mean, sd, classes) are taken over.
+// Frozen: batch norms folded, every weight kept, zeros too (sparse_to_taps() drops them). Metadata of our own models
+// (mean, sd, classes) are taken over.
 TapNet frozen_net(const ImportedNet& net);
 
 }  // namespace onetap

@@ -1,5 +1,6 @@
 #include "onetap/runtime/model.h"
 
+#include "onetap/base/naming_file.h"
 #include "onetap/runtime/int8_model.h"
 #include "onetap/runtime/layer.h"
 #include "onetap/runtime/steps.h"
@@ -101,7 +102,8 @@ void Model::check_memory(int64_t arenas, int64_t threads) const {
 }
 
 std::shared_ptr<const Model> Model::open(const std::filesystem::path& path, const ModelOptions& options) {
-  return std::make_shared<const Model>(read_tap(path), options);
+  TapNet net = read_tap(path);
+  return naming_file(path, [&] { return std::make_shared<const Model>(std::move(net), options); });
 }
 
 int64_t Model::step_macs(size_t step) const {

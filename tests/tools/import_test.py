@@ -520,8 +520,17 @@ class Verb(CommandTest):
         self.refused(2, "--tap or --weights", "import", path, "--tap", "--weights", out)
         self.refused(2, "three numbers", "import", path, "--tap", "-o", out, "--mean", "1,2")
         self.refused(2, "--mean and --sd are for --tap", "import", path, "-o", out, "--mean", "1,2,3")
-        self.refused(4, "got --shape 3x9x9", "import", path, "-o", out, "--shape", "3x9x9")
-        self.refused(2, "--shape", "import", path, "-o", out, "--shape", "3xa")
+        self.refused(2, "got --shape 3x9x9", "import", path, "-o", out, "--shape", "3x9x9")
+        for shape in ("3xa", "3x32", "3x0x32", "3x-1x32", "x"):
+            self.refused(2, f"[import] expected --shape CxHxW, such as 3x32x32, got '{shape}'", "import", path, "-o", out,
+                         "--shape", shape)
+        for numbers in ("0,1,1", "nan,1,1", "-1,1,1", "1,1,1e99"):
+            self.refused(2, "three numbers R,G,B above 0 for --sd", "import", path, "--tap", "-o", out, "--sd=" + numbers)
+        self.refused(2, "three numbers R,G,B for --mean", "import", path, "--tap", "-o", out, "--mean", "inf,0,0")
+        self.refused(2, "expected a file to write, got the folder", "import", path, "--tap", "-o", self.path("other.net"))
+        self.refused(2, "got " + path + " for both", "import", path, "--tap", "-o", path)
+        for name, content in (("bad", b"no model"), ("none", b""), ("cut", self.model().SerializeToString()[:-9])):
+            self.refused(4, name + ".onnx", "import", self.write("folder/" + name + ".onnx", content), "-o", out)
         self.assertEqual(sorted(os.listdir(self.dir)), before)
 
     def test_help_says_how(self):

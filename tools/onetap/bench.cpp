@@ -3,6 +3,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/json.h"
+#include "onetap/base/naming_file.h"
 #include "onetap/base/text.h"
 #include "onetap/graph/op.h"
 #include "onetap/journal/run_files.h"
@@ -359,7 +360,7 @@ int run_bench(const BenchArguments& options) {
     Bench& bench = benches[i];
     bench.network = names[i];
     bench.net = open_network(options, names[i], names.size() == 1);
-    prepare(options, bench);
+    naming_file(names[i], [&] { prepare(options, bench); });
     for (Entry& entry : bench.entries) {
       benchmarks.push_back(entry.benchmark);
       rows.push_back(&entry);

@@ -18,7 +18,8 @@ Child::Child(const std::vector<std::string>& words) {
   // A child that ended must show as an error of writing, not end us.
   std::signal(SIGPIPE, SIG_IGN);
   int in[2], out[2];
-  if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0) fail("cannot make a pipe: {}", std::strerror(errno));
+  if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0)
+    fail("[bench] cannot make a pipe: {}", std::strerror(errno));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);

@@ -4,6 +4,7 @@
 #include "onetap/base/cpus.h"
 #include "onetap/base/fail.h"
 #include "onetap/base/json.h"
+#include "onetap/base/naming_file.h"
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
 #include "onetap/data/score.h"
@@ -38,10 +39,12 @@ std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::strin
   const TapNet net = read_tap(path);
   if (options.data.empty()) fail_usage("[eval] {} does not say what it was trained on: expected --data", path);
   const auto source = opened.open(options.data);
-  net.graph.check_classifier(static_cast<int64_t>(source->classes.size()));
-  const auto run = make_executor(net, {options.reference, options.memory_limit});
   ScoreOptions score;
-  score.view = network_view(net.graph, net.pixels, "eval");
+  const auto run = naming_file(path, [&] {
+    net.graph.check_classifier(static_cast<int64_t>(source->classes.size()));
+    score.view = network_view(net.graph, net.pixels, "eval");
+    return make_executor(net, {options.reference, options.memory_limit});
+  });
   score.threads = options.threads > 0 ? options.threads : available_cpus();
   if (console().shows_progress()) {
     score.progress = [&](int64_t images) {

@@ -3,6 +3,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
+#include "onetap/base/naming_file.h"
 #include "onetap/base/safetensors.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/quant/float_net.h"
@@ -70,9 +71,13 @@ int run_export(const ExportArguments& options, ExportCArguments to_c) {
   check_other_file("export", options.source, options.out);
   if (looks_like_tap(options.source)) {
     const TapNet net = read_tap(options.source);
-    write_file_atomic(options.out, to_onnx ? onnx_bytes(net, options.onnx) : dense_safetensors(net));
+    write_file_atomic(options.out, naming_file(options.source, [&] {
+                        return to_onnx ? onnx_bytes(net, options.onnx) : dense_safetensors(net);
+                      }));
   } else if (to_onnx && holds_frozen(options.source)) {
-    write_file_atomic(options.out, onnx_bytes(read_tap(frozen_file(options.source, "export")), options.onnx));
+    const std::filesystem::path file = frozen_file(options.source, "export");
+    const TapNet net = read_tap(file);
+    write_file_atomic(options.out, naming_file(file, [&] { return onnx_bytes(net, options.onnx); }));
   } else if (!RunFiles(options.source).holds_run()) {
     fail_data("[export] expected {}a .tap file, got {}", to_onnx ? "" : "a run directory or ", options.source);
   } else if (to_onnx) {

@@ -4,6 +4,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
+#include "onetap/base/naming_file.h"
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
 #include "onetap/emit/c_project.h"
@@ -137,6 +138,17 @@ std::string project_name(const ExportCArguments& options) {
   return name;
 }
 
+// An input, and what the reference makes of it.
+GoldenSample golden_sample(const TapNet& net) {
+  GoldenSample golden = golden_input(net.graph);
+  const std::vector<float> input = golden.input_floats();
+  golden.output = net.is_int8() ? Int8Reference(net).run(input.data()) : run_reference(net, input.data());
+  if (!std::all_of(golden.output.begin(), golden.output.end(), [](float value) { return std::isfinite(value); })) {
+    fail("[export] expected finite outputs, got nan or inf");
+  }
+  return golden;
+}
+
 }  // namespace
 
 void export_c(const ExportCArguments& options) {
@@ -146,14 +158,10 @@ void export_c(const ExportCArguments& options) {
   project_options.mode = row_mode(options.schedule);
   check_empty_folder(options.out);
   const TapNet net = read_tap(source);
-  GoldenSample golden = golden_input(net.graph);
-  check_c_limits(options, c_sizes(net, project_options.mode));  // before anything is computed
-  const std::vector<float> input = golden.input_floats();
-  golden.output = net.is_int8() ? Int8Reference(net).run(input.data()) : run_reference(net, input.data());
-  if (!std::all_of(golden.output.begin(), golden.output.end(), [](float value) { return std::isfinite(value); })) {
-    fail("[export] expected finite outputs, got nan or inf ({})", options.source);
-  }
-  const CProject project = c_project(net, project_options, golden);
+  const CProject project = naming_file(source, [&] {
+    check_c_limits(options, c_sizes(net, project_options.mode));  // before anything is computed
+    return c_project(net, project_options, golden_sample(net));
+  });
   write_c_folder(options.out, project.files);
   std::vector<SizeColumn> columns = {size_column(project_options.name, net, project_options.mode)};
   const auto is_pruned = [](const Node& node) { return node.op == Op::kTapConv; };

@@ -3,8 +3,8 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
+#include "onetap/base/naming_file.h"
 #include "onetap/base/text.h"
-#include "onetap/graph/attributes.h"
 #include "onetap/graph/text.h"
 #include "onetap/tap/sparse_to_taps.h"
 #include "onetap/tap/tap_file.h"
@@ -12,8 +12,12 @@
 #include "tools/onetap/other_file.h"
 #include "tools/onetap/verbs.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 namespace onetap::tool {
 namespace {
@@ -25,21 +29,44 @@ struct ImportArguments {
   bool tap = false;
 };
 
-std::array<float, 3> three_numbers(const std::string& text, const char* flag) {
+std::array<float, 3> three_numbers(const std::string& text, const char* flag, bool above_zero) {
   std::array<float, 3> numbers{};
   const auto parts = split(text, ',');
   for (size_t i = 0; i < 3; ++i) {
     const auto value = parts.size() == 3 ? parse_double(parts[i]) : std::nullopt;
-    if (!value) fail_usage("[import] expected three numbers R,G,B for {}, got '{}'", flag, text);
-    numbers[i] = static_cast<float>(*value);
+    numbers[i] = static_cast<float>(value.value_or(std::nan("")));
+    if (!std::isfinite(numbers[i]) || (above_zero && numbers[i] <= 0)) {
+      fail_usage("[import] expected three numbers R,G,B{} for {}, got '{}'", above_zero ? " above 0" : "", flag, text);
+    }
   }
   return numbers;
 }
 
+// What a pixel becomes: as the model says, or as the flags do.
+struct GivenPixels {
+  std::optional<std::array<float, 3>> mean, sd;
+
+  explicit GivenPixels(const ImportArguments& options) {
+    if (!options.mean.empty()) mean = three_numbers(options.mean, "--mean", false);
+    if (!options.sd.empty()) sd = three_numbers(options.sd, "--sd", true);
+  }
+};
+
 Shape image_shape(const std::string& text) {
   Shape shape;
-  for (const std::string_view side : split(text, 'x')) shape.push_back(attribute_number("--shape", side));
+  for (const std::string_view side : split(text, 'x')) shape.push_back(parse_int(side).value_or(0));
+  const bool is_good = std::all_of(shape.begin(), shape.end(), [](int64_t side) { return side > 0; });
+  if (!is_good || (shape.size() != 1 && shape.size() != 3)) {
+    fail_usage("[import] expected --shape CxHxW, such as 3x32x32, got '{}'", text);
+  }
   return shape;
+}
+
+void check_place(const fs::path& model, const fs::path& path) {
+  check_other_file("import", model, path);
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored))
+    fail_usage("[import] expected a file to write, got the folder {}", path.string());
 }
 
 // Where the files go: -o names the network's file, or both files without their ends.
@@ -55,15 +82,13 @@ Places places_of(const ImportArguments& options) {
   return {has_end ? out : out + ".net", options.weights.empty() ? stem + ".safetensors" : options.weights};
 }
 
-// Both files are there, or neither is new.
-void write_both(const Places& places, const fs::path& model, const std::string& net, const std::string& weights) {
+void check_places(const Places& places, const fs::path& model) {
   if (places.net == places.weights) fail_usage("[import] expected two files, got '{}' twice", places.net.string());
-  for (const fs::path& path : {places.net, places.weights}) {
-    check_other_file("import", model, path);
-    std::error_code ignored;
-    if (fs::is_directory(path, ignored))
-      fail_usage("[import] expected a file to write, got the folder {}", path.string());
-  }
+  for (const fs::path& path : {places.net, places.weights}) check_place(model, path);
+}
+
+// Both files are there, or neither is new.
+void write_both(const Places& places, const std::string& net, const std::string& weights) {
   std::error_code ignored;
   const bool was_there = fs::exists(places.net, ignored);
   write_file_atomic(places.net, net);
@@ -75,23 +100,31 @@ void write_both(const Places& places, const fs::path& model, const std::string& 
   }
 }
 
-void import_tap(const ImportArguments& options, const ImportedNet& imported) {
+fs::path tap_place(const ImportArguments& options) {
+  fs::path out = options.out.empty() ? fs::path(options.model).stem().concat(".tap") : fs::path(options.out);
+  if (!out.has_extension()) out += ".tap";
+  return out;
+}
+
+void import_tap(const ImportArguments& options, const ImportOptions& import_options) {
+  const fs::path out = tap_place(options);
+  const GivenPixels pixels(options);
+  check_place(options.model, out);
+  const ImportedNet imported = import_onnx(options.model, import_options);
+  for (const std::string& note : imported.notes) console().note(note);
   TapNet net = frozen_net(imported);
   net.facts["imported"] = fs::path(options.model).filename().string();
-  if (!options.mean.empty()) net.pixels.mean = three_numbers(options.mean, "--mean");
-  if (!options.sd.empty()) net.pixels.sd = three_numbers(options.sd, "--sd");
-  check_tap_net(net);
+  if (pixels.mean) net.pixels.mean = *pixels.mean;
+  if (pixels.sd) net.pixels.sd = *pixels.sd;
+  naming_file(options.model, [&] { check_tap_net(net); });
   if (const auto taps = sparse_to_taps(net); !taps.empty()) {
     console().note(fmt::format("{} convolutions are mostly zeros and became tap convolutions, such as '{}'",
                                taps.size(), taps.front().name));
   }
-  const bool knows_pixels = imported.metadata.count("mean") > 0 || !options.mean.empty() || !options.sd.empty();
+  const bool knows_pixels = imported.metadata.count("mean") > 0 || pixels.mean || pixels.sd;
   if (!knows_pixels) {
     console().note("pixels are scaled to 0..1: give --mean and --sd if the network was trained on others");
   }
-  fs::path out = options.out.empty() ? fs::path(options.model).stem().concat(".tap") : fs::path(options.out);
-  if (!out.has_extension()) out += ".tap";
-  check_other_file("import", options.model, out);
   write_tap(out, net);
   console().print(out.string());
 }
@@ -103,15 +136,14 @@ int run_import(const ImportArguments& options) {
   }
   ImportOptions import_options;
   if (!options.shape.empty()) import_options.shape = image_shape(options.shape);
-  ImportedNet imported = import_onnx(options.model, import_options);
   if (options.tap) {
-    for (const std::string& note : imported.notes) console().note(note);
-    import_tap(options, imported);
+    import_tap(options, import_options);
     return 0;
   }
-  imported = trainable_net(imported);
   const Places places = places_of(options);
-  write_both(places, options.model, network_text(imported.graph), tensor_file(imported));
+  check_places(places, options.model);
+  const ImportedNet imported = trainable_net(import_onnx(options.model, import_options));
+  write_both(places, network_text(imported.graph), tensor_file(imported));
   for (const std::string& note : imported.notes) console().note(note);
   console().print(places.net.string());
   console().print(places.weights.string());

@@ -71,7 +71,10 @@ fs::path checked_place(const std::string& text) {
 
 std::vector<std::string> chosen_convs(const PruneArguments& options, const Graph& graph) {
   const std::vector<std::string> all = cuttable_convs(graph);
-  if (all.empty()) fail_usage("[prune] {} has no convolution whose channels can be cut by themselves", graph.name());
+  if (all.empty()) {
+    fail_usage("[prune] expected a convolution whose channels can be cut by themselves, got none in {} ({})",
+               graph.name(), options.run.run);
+  }
   // Like other methods, the first convolution of all is left alone unless it is named.
   std::vector<std::string> usual = all;
   for (const Node& node : graph.nodes()) {
@@ -82,7 +85,8 @@ std::vector<std::string> chosen_convs(const PruneArguments& options, const Graph
   const auto chosen =
       select_names(all, usual, options.layers,
                    fmt::format("convolution of {} whose channels can be cut by themselves", graph.name()));
-  if (chosen.empty()) fail_usage("[prune] expected --layers that name one of {}, got none", join(all, ", "));
+  if (chosen.empty())
+    fail_usage("[prune] expected --layers that name one of {}, got none ({})", join(all, ", "), options.run.run);
   std::vector<std::string> in_order;
   std::copy_if(all.begin(), all.end(), std::back_inserter(in_order),
                [&](const std::string& name) { return std::find(chosen.begin(), chosen.end(), name) != chosen.end(); });

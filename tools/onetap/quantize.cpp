@@ -4,6 +4,7 @@
 #include "onetap/base/cpus.h"
 #include "onetap/base/fail.h"
 #include "onetap/base/json.h"
+#include "onetap/base/naming_file.h"
 #include "onetap/base/text.h"
 #include "onetap/data/score.h"
 #include "onetap/data/spread_dataset.h"
@@ -76,18 +77,20 @@ class Quantization {
     const TapNet net = read_tap(arguments_.source);
     QuantizeOptions options = arguments_.options;
     options.kept.insert(arguments_.kept.begin(), arguments_.kept.end());
-    check_quantizable(net, options);
+    naming_file(arguments_.source, [&] { check_quantizable(net, options); });
     OpenedData opened;
     check_other_file("quantize", arguments_.source, arguments_.out);
     source_ = opened.open(arguments_.data);
-    net.graph.check_classifier(static_cast<int64_t>(source_->classes.size()));
-    score_.view = network_view(net.graph, net.pixels, "quantize");
+    naming_file(arguments_.source, [&] {
+      net.graph.check_classifier(static_cast<int64_t>(source_->classes.size()));
+      score_.view = network_view(net.graph, net.pixels, "quantize");
+    });
     score_.threads = arguments_.threads > 0 ? arguments_.threads : available_cpus();
     if (source_->train->size() == 0) {
       fail_data("[quantize] expected training images to calibrate with, got none ({})", arguments_.data);
     }
     add_stage("before", net, fs::file_size(arguments_.source));
-    const TapNet made = quantize_net(net, calibrate(net), options);
+    const TapNet made = naming_file(arguments_.source, [&] { return quantize_net(net, calibrate(net), options); });
     const std::string bytes = tap_bytes(made);
     add_stage("after", parse_tap(bytes, arguments_.out), bytes.size());  // as whoever reads it will
     if (arguments_.layers) measure_layers(net, made);
@@ -120,7 +123,9 @@ class Quantization {
   }
 
   void add_stage(const char* name, const TapNet& net, uint64_t bytes) {
-    const auto executor = make_executor(net, {false, arguments_.memory_limit});
+    const auto executor = naming_file(arguments_.source, [&] {
+      return make_executor(net, {false, arguments_.memory_limit});
+    });
     report_.stages.push_back(
         {name, weight_type_name(net), visit(*source_->test, arguments_.test_images, "testing", executor), bytes});
   }

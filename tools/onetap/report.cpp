@@ -84,7 +84,7 @@ int run_report(const ReportOptions& options) {
     }
     for (const std::string& notice : runs.back().notices) console().warn(notice);
   }
-  if (runs.empty()) fail_data("[report] expected a run to show, got none in {} directories", found.size());
+  if (runs.empty()) fail_data("[report] expected a run to show, got none in {}", join(options.runs, ", "));
   if (options.latency) measure_latency(runs);
   const std::filesystem::path path = output_path(options);
   write_file_atomic(path, report_page(runs));

@@ -3,6 +3,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
+#include "onetap/base/naming_file.h"
 #include "onetap/data/image_codec.h"
 #include "onetap/data/read_view.h"
 #include "tools/onetap/classify.h"
@@ -121,8 +122,9 @@ void print_answer(const RunArguments& arguments, const std::string& name, const 
 }
 
 int run_run(const RunArguments& arguments) {
-  const auto model = Model::open(frozen_file(arguments.model, "run"), arguments.options);
-  const View view = network_view(model->graph(), model->pixels(), "run");
+  const std::filesystem::path file = frozen_file(arguments.model, "run");
+  const auto model = Model::open(file, arguments.options);
+  const View view = naming_file(file, [&] { return network_view(model->graph(), model->pixels(), "run"); });
   const std::vector<std::string> files = list_images(arguments.images);
   const int64_t threads = arguments.threads > 0 ? arguments.threads : available_cpus();
 

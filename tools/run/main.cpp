@@ -3,6 +3,7 @@
 #include "onetap/base/cpus.h"
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
+#include "onetap/base/naming_file.h"
 #include "onetap/base/text.h"
 #include "onetap/base/utf8.h"
 #include "onetap/base/version.h"
@@ -102,7 +103,8 @@ void report(const char* problem) {
 
 int run(const Arguments& arguments) {
   const auto model = Model::open(arguments.files[0], arguments.model);
-  const View view = network_view(model->graph(), model->pixels(), "run");
+  const View view =
+      naming_file(arguments.files[0], [&] { return network_view(model->graph(), model->pixels(), "run"); });
   Session session(model, {arguments.threads > 0 ? arguments.threads : available_cpus(), 1});
   std::vector<float> pixels(static_cast<size_t>(view.floats())), outputs(static_cast<size_t>(model->output_floats()));
   Image image;
