@@ -5,6 +5,7 @@
 #include "onetap/graph/tap_layout.h"
 #include "onetap/report/heatmap_layout.h"
 #include "onetap/report/svg_canvas.h"
+#include "onetap/tap/fold.h"
 
 #include <fmt/format.h>
 
@@ -44,6 +45,19 @@ std::vector<PositionShares> kept_shares(const TapNet& net) {
     const TapLayout layout = tap_layout(net.graph, node);
     const double none = static_cast<double>(layout.dropped) / static_cast<double>(layout.weights());
     list.push_back({node.name, node.kernel.h, node.kernel.w, normalised(kept), kept, none});
+  }
+  return list;
+}
+
+std::vector<PositionShares> shifted_shares(const Graph& graph) {
+  const FrozenForm form = frozen_form(graph);
+  std::vector<PositionShares> list;
+  for (const Node& node : form.graph.nodes()) {
+    const auto codes = form.shifted.find(node.name);
+    if (codes == form.shifted.end()) continue;
+    std::vector<int64_t> kept(static_cast<size_t>(node.kernel.h * node.kernel.w), 0);
+    for (const uint16_t code : codes->second) kept[code] += node.shape[0];
+    list.push_back({node.name, node.kernel.h, node.kernel.w, normalised(kept), kept});
   }
   return list;
 }

@@ -24,6 +24,8 @@ struct PositionShares {
 std::vector<PositionShares> kept_shares(const AttentionLine& line);
 // Of a frozen network: its tap convolutions.
 std::vector<PositionShares> kept_shares(const TapNet& net);
+// Of a network that is not frozen yet: its fixed shifts, as the tap convolutions that they will be.
+std::vector<PositionShares> shifted_shares(const Graph& graph);
 std::vector<PositionShares> mean_attention(const AttentionLine& line);
 
 enum class HeatmapLayers {

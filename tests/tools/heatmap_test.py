@@ -116,6 +116,16 @@ class Choices(HeatmapTest):
         self.assertEqual([float(row["share"]) for row in rows[:9]], [k / 64 for k in CORNERS])
         self.refused(2, "among the 2 tested epochs in 2..4, got 3", "heatmap", run, "--epoch", 3)
 
+    def test_fixed_shifts_are_in_the_network(self):
+        self.write("run/config.toml", 'arch = "resnet20"\n')
+        self.write("run/network.txt",
+                   self.succeeds("nets", "resnet20", "--width", 12, "--method", "shift", "--text").stdout)
+        run = self.succeeds("heatmap", self.path("run"), "--all").stdout
+        # 12 inputs: one for each of 9 positions, the other 3 stay in the centre; of 12 outputs each.
+        self.assertEqual([row["kept"] for row in self.rows(run)[:9]], ["12"] * 4 + ["48"] + ["12"] * 4)
+        for flags in (["--epoch", 1], ["--what", "mean-p"]):
+            self.refused(2, "got fixed shifts", "heatmap", self.path("run"), *flags)
+
     def test_mean_attention(self):
         run = self.usual_run()
         for row in self.rows(self.succeeds("heatmap", run, "--what", "mean-p").stdout):

@@ -24,6 +24,11 @@ class Extend(CommandTest):
         self.succeeds("train", "--out", run, "--resume")
         self.succeeds("freeze", run, "-q")
 
+    def test_a_run_that_is_not_there_is_not_extended(self):
+        self.refused(2, f"[train] expected a run to extend, got none in {self.path('new')}", "train", "--out",
+                     self.path("new"), "--extend", 1)
+        self.assertEqual(os.listdir(self.dir), [])
+
     def test_only_a_finished_run_is_extended(self):
         run = self.trained(*SMALL)
         self.refused(2, "was started with epochs = 3, got 9", "train", "--out", run, "--extend", 1, "--epochs", 9)

@@ -39,11 +39,32 @@ class MethodsTest(CommandTest):
                 heat = json.loads(self.succeeds("heatmap", run, "--all", "--json").stdout)
                 self.assertEqual(len(heat["layers"]), 6)
                 self.assertEqual(sum(heat["layers"][0]["kept"]), 16)
+            elif method == "shift":
+                self.assertEqual(*(self.succeeds("heatmap", what, "--all").stdout for what in (run, tap)))
             else:
                 self.refused(4, "expected a run with layers that keep taps", "heatmap", run)
         page = self.path("report.html")
         self.succeeds("report", *runs, "-o", page)
         self.assertTrue(os.path.getsize(page) > 0)
+
+    def test_a_run_to_start_from_brings_network_and_data(self):
+        run = self.train("run", "--share", "4x4", "--layers", "layer2.*")
+        rest = ["--epochs", 1, "--batch-size", 16, "--threads", 1, "--device", "cpu"]
+        result = self.succeeds("train", "--init", run, "--quantize", "int8", *rest, "--out", self.path("int8"))
+        self.assertIn(f"taken over from {run}: arch resnet8, width 4, kernel 3, image_size 32, method sal, share 4x4, "
+                      "layers layer2.*, data shapes:",
+                      result.stderr)
+        self.assertEqual(self.network(self.path("int8")), self.network(run))
+        # What the user names is the user's; another method takes none of the settings of the run's.
+        result = self.succeeds("train", "--init", run, "--method", "conv", "--data", "shapes:train=32,test=20", *rest, "--out",
+                               self.path("dense"))
+        self.assertIn(f"taken over from {run}: arch resnet8, width 4, kernel 3, image_size 32\n", result.stderr)
+        # A network of one's own comes from the run itself: its file may be gone.
+        net = self.write("own.net", self.network(run))
+        own = self.train("own", "--arch", net)
+        os.remove(net)
+        self.succeeds("train", "--init", own, *rest, "--out", self.path("again"))
+        self.assertEqual(self.network(self.path("again")), self.network(own))
 
     def test_shared_blocks(self):
         # ResNet-8 of width 4: a layer with 4 x 4 slices is one block of 4x4.

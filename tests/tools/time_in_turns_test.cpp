@@ -48,6 +48,46 @@ TEST(TimeInTurns, EveryoneGetsItsSecondsTurnByTurn) {
   EXPECT_EQ(*std::max_element(seconds[1].begin(), seconds[1].end()), 0.5);
 }
 
+// Its first repetitions take `first` seconds each, all others `later`.
+class Unsteady : public Benchmark {
+ public:
+  Unsteady(int64_t disturbed, double first, double later) : disturbed_(disturbed), first_(first), later_(later) {}
+
+  void run(int64_t times, std::vector<double>& seconds) override {
+    ++calls_;
+    for (int64_t i = 0; i < times; ++i) seconds.push_back(done_++ < disturbed_ ? first_ : later_);
+  }
+  int64_t calls() const { return calls_; }
+
+ private:
+  int64_t disturbed_;
+  double first_, later_;
+  int64_t done_ = 0, calls_ = 0;
+};
+
+TEST(TimeInTurns, AWarmUpThatWasDisturbedDoesNotMakeTheRestLong) {
+  // A turn of one repetition in place of 2000: a thousand turns for each second, and all the others' work beside them.
+  Unsteady slow_at_first(3, 0.02, 1e-5);
+  std::string turns;
+  Fake other('o', 0.001, turns);
+  TurnOptions options;
+  options.seconds = 1;
+  options.turn_seconds = 0.02;
+  const auto seconds = time_in_turns({&slow_at_first, &other}, options);
+  EXPECT_LE(slow_at_first.calls(), 2 + 50 + 5);
+  EXPECT_LE(seconds[1].size(), 1000u + 5 * 20);
+}
+
+TEST(TimeInTurns, WhatBecomesSlowGetsFewerRepetitions) {
+  // The first turn has 2000 repetitions and takes 1.013 s; 20 of the later ones fill a turn, 987 what is left.
+  Unsteady slow_later(1000, 1e-5, 1e-3);
+  TurnOptions options;
+  options.seconds = 2;
+  options.turn_seconds = 0.02;
+  const auto seconds = time_in_turns({&slow_later}, options);
+  EXPECT_LE(seconds[0].size(), 2000u + 987 + 2 * 20);
+}
+
 TEST(TimeInTurns, ProgressEndsAtOne) {
   std::string turns;
   Fake one('a', 0.1, turns);

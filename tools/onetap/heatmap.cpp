@@ -72,12 +72,25 @@ std::string kind_of(const Graph& graph) {
   return summary == "dense" ? "a dense network" : summary;
 }
 
+// Fixed shifts are in the network itself, the same from the first step on.
+HeatmapInput shifts_of(const HeatmapArguments& arguments, const Graph& graph) {
+  HeatmapInput input{graph.name(), std::nullopt, shifted_shares(graph)};
+  if (input.layers.empty()) {
+    fail_data("[heatmap] expected a run with layers that keep taps, got {} ({})", kind_of(graph), arguments.source);
+  }
+  if (arguments.mean_p() || arguments.epoch) {
+    fail_usage("[heatmap] expected --what mean-p and --epoch for layers that learn their taps, got fixed shifts ({})",
+               arguments.source);
+  }
+  return input;
+}
+
 HeatmapInput read_run(const HeatmapArguments& arguments) {
   const RunFiles files(arguments.source);
   const Graph graph = files.read_graph();
   const auto& nodes = graph.nodes();
   if (std::none_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.is_pruned(); })) {
-    fail_data("[heatmap] expected a run with layers that keep taps, got {} ({})", kind_of(graph), arguments.source);
+    return shifts_of(arguments, graph);
   }
   std::vector<std::string> notices;
   const auto lines = read_good_lines<AttentionLine>(files.attention(), notices);
