@@ -77,6 +77,13 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string_view without_room(std::string_view message) {
+  const size_t end = message.find("] ");
+  const bool has_room =
+      !message.empty() && message[0] == '[' && end != std::string_view::npos && message.find(' ') > end;  // one word
+  return has_room ? message.substr(end + 2) : message;
+}
+
 std::optional<int64_t> parse_int(std::string_view text) {
   return parse_whole<int64_t>(text);
 }

@@ -22,6 +22,9 @@ std::vector<std::string_view> words(std::string_view line);
 
 std::string_view trim(std::string_view text);
 
+// A message without the "[room] " in front, to be said within another.
+std::string_view without_room(std::string_view message);
+
 // The whole of `text` as a number, or nothing: no sign for unsigned, no trailing characters.
 std::optional<int64_t> parse_int(std::string_view text);
 std::optional<double> parse_double(std::string_view text);

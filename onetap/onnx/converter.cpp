@@ -1,6 +1,7 @@
 #include "onetap/onnx/converter.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/text.h"
 #include "onetap/graph/op.h"
 #include "onetap/onnx/names.h"
 
@@ -113,7 +114,12 @@ void Converter::read_input() {
   draft.node = default_node(Op::kInput);
   draft.node.name = "the input";
   draft.node.shape = shape;
-  draft.node.shape = infer_shape(draft.node, {});
+  try {
+    draft.node.shape = infer_shape(draft.node, {});
+  } catch (const Error& problem) {
+    throw Error(options_.shape.empty() ? ErrorKind::kData : ErrorKind::kUsage,
+                fmt::format("[onnx] {} ({})", without_room(problem.what()), source_.label()));
+  }
   draft.wishes = operator_names(image->name(), "input");
   drafts_.push_back(std::move(draft));
   values_[image->name()] = {nullptr, 0, shape};
@@ -240,7 +246,7 @@ OnnxValue Converter::add(const Operator& op, Draft draft, const std::vector<Onnx
   try {
     draft.node.shape = infer_shape(draft.node, shapes);
   } catch (const Error& problem) {
-    op.refuse(fmt::format("what a network can have: {}", problem.what()));
+    op.refuse(fmt::format("what a network can have: {}", without_room(problem.what())));
   }
   const std::vector<std::string> names = operator_names(op.node.name(), op.node.op_type());
   draft.wishes.insert(draft.wishes.end(), names.begin(), names.end());

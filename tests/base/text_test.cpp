@@ -15,6 +15,12 @@ TEST(Text, ParsesWholeNumbersOnly) {
   EXPECT_FALSE(parse_double("1.0f").has_value());
 }
 
+TEST(Text, AMessageWithinAnotherHasNoRoom) {
+  EXPECT_EQ(without_room("[graph] a: expected b"), "a: expected b");
+  for (const char* other : {"", "expected [x] y", "[1, 2] is no pair", "[open", "[]"})
+    EXPECT_EQ(without_room(other), other);
+}
+
 TEST(Text, QuotesCellsOfCsvFilesWhereNeeded) {
   EXPECT_EQ(csv_field("layer1.0"), "layer1.0");
   EXPECT_EQ(csv_field("a,b"), "\"a,b\"");

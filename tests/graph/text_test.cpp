@@ -79,7 +79,8 @@ TEST(NetworkText, SaysWhatIsWrongAndWhere) {
   expect_text_refused("c = conv x out=3 bias=yes\n", "expected bias=0 or bias=1");
   expect_text_refused("c = conv x out=3 method=sla\n", "expected method=conv or method=sal");
   expect_text_refused("c = conv x out=3 taps=2\n", "taps needs method=sal");
-  expect_text_refused("c = conv x out=3 kernel=3 pad=1 bias=1 method=sal\n", "c: expected no bias with method=sal");
+  expect_text_refused("c = conv x out=3 kernel=3 pad=1 bias=1 method=sal\n",
+                      "[net] line 3: c: expected no bias with method=sal");
   expect_text_refused("c = conv x out=3 kernel=3 pad=1 method=sal taps=10\n", "expected taps in 1..9");
   expect_text_refused("c conv x\n", "expected 'NAME = OP");
   expect_text_refused("c = conv y out=3\n", "got 'y'");

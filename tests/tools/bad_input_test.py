@@ -127,6 +127,33 @@ class Folder(CommandTest):
         self.assertIn("2.png", result.stderr)
 
 
+@needs_no_training
+class Tap(CommandTest):
+    def test_a_tap_file_that_is_missing_or_another_is_not_taken_for_something_else(self):
+        missing, text = self.path("none.tap"), self.write("text.tap", "onetap-net 1\nx = input 3x8x8\n")
+        for verb, *rest in (("bench",), ("count",), ("eval", "--data", "shapes"), ("heatmap",), ("run", "image.png"),
+                            ("quantize", "--data", "shapes", "-o", self.path("out")),
+                            ("export", "--to", "c", "-o", self.path("out")),
+                            ("export", "--to", "onnx", "-o", self.path("out")),
+                            ("export", "--to", "safetensors", "-o", self.path("out"))):
+            for file, problem in ((missing, "[file] cannot open "), (text, "[safetensors] ")):
+                result = self.refused(4, problem, verb, file, *rest)
+                self.assertIn(file, result.stderr)
+        self.assertEqual(os.listdir(self.dir), ["text.tap"])
+
+    def test_what_is_wrong_with_a_network_is_said_with_its_file(self):
+        tap = self.path("net.tap")
+        self.succeeds("nets", "resnet8", "--width", 4, "--classes", 7, "--tap", tap)
+        for part, *arguments in (("[runtime] ", "bench", tap, "--memory", "1K"),
+                                 ("[runtime] ", "run", tap, "image.png", "--memory", "1K"),
+                                 ("[graph] ", "eval", tap, "--data", "shapes:train=20,test=20"),
+                                 ("[graph] ", "quantize", tap, "--data", "shapes:train=20,test=20", "-o", self.path("out")),
+                                 ("[quant] ", "quantize", tap, "--data", "shapes", "--keep", "no", "-o", self.path("out")),
+                                 ("[export] ", "export", tap, "--to", "c", "--flash", "1K", "-o", self.path("out"))):
+            result = self.refused(2, part, *arguments)
+            self.assertEqual(result.stderr.count(tap), 1, result.stderr)
+
+
 class Fifo(CommandTest):
     """Wherever a file is read, a FIFO is refused at once."""
 

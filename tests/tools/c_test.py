@@ -90,7 +90,7 @@ class Verb(CommandTest):
     def test_refuses(self):
         tap = self.network()
         self.refused(2, "--to", "export", tap, "--to", "cpp", "-o", self.path("c"))
-        self.refused(4, "expected a .tap file", "export", self.path("none.tap"), "--to", "c", "-o", self.path("c"))
+        self.refused(4, "cannot open " + self.path("none.tap"), "export", self.path("none.tap"), "--to", "c", "-o", self.path("c"))
         self.write("full/file", "mine")
         self.refused(2, "expected an empty folder", "export", tap, "--to", "c", "-o", self.path("full"))
         self.refused(2, "got a file", "export", tap, "--to", "c", "-o", self.path("full", "file"))

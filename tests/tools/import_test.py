@@ -520,6 +520,11 @@ class Verb(CommandTest):
         self.refused(2, "--tap or --weights", "import", path, "--tap", "--weights", out)
         self.refused(2, "three numbers", "import", path, "--tap", "-o", out, "--mean", "1,2")
         self.refused(2, "--mean and --sd are for --tap", "import", path, "-o", out, "--mean", "1,2,3")
+        wide = Builder(13, shape=(3, "H", "W"))
+        wide.add("Relu")
+        open_shape = self.write("folder/open.onnx", wide.model().SerializeToString())
+        self.refused(2, f"[onnx] the input: expected every extent in 1..1048576, got 2000000 ({open_shape})", "import",
+                     open_shape, "-o", out, "--shape", "3x2000000x2000000")
         self.refused(2, "got --shape 3x9x9", "import", path, "-o", out, "--shape", "3x9x9")
         for shape in ("3xa", "3x32", "3x0x32", "3x-1x32", "x"):
             self.refused(2, f"[import] expected --shape CxHxW, such as 3x32x32, got '{shape}'", "import", path, "-o", out,

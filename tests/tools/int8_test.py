@@ -352,7 +352,8 @@ class Quantize(CommandTest):
 
     def test_what_cannot_be_done_leaves_nothing(self):
         self.refused(2, "expected a layer with weights to keep, got no layer 'nobody'", *self.quantize("--keep", "nobody"))
-        self.refused(4, "expected a .tap file", *self.quantize(model=self.path("missing.tap")))
+        self.refused(4, "cannot open " + self.path("missing.tap"), *self.quantize(model=self.path("missing.tap")))
+        self.refused(4, "expected a .tap file", *self.quantize(model=self.path("missing")))
         self.refused(4, "op that has an int8 form, got activeshift", *self.quantize(model=self.path("rivals.tap")))
         self.refused(2, "--images", *self.quantize()[:-1], "0")
         self.assertFalse(os.path.exists(self.out))

@@ -109,7 +109,7 @@ struct Bench {
 };
 
 TapNet open_network(const BenchArguments& options, const std::string& name, bool takes_flags) {
-  if (looks_like_tap(name) || RunFiles(name).holds_run() || holds_frozen(name)) {
+  if (names_tap(name) || RunFiles(name).holds_run() || holds_frozen(name)) {
     if (options.network.has_flags())
       fail_usage("[bench] {} is a frozen network: flags that shape one have no place", name);
     return read_tap(frozen_file(name, "bench"));

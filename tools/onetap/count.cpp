@@ -11,6 +11,7 @@
 #include "onetap/tap/fold.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/network_argument.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
@@ -58,7 +59,7 @@ struct Counted {
 
 Counted open_target(const CountArguments& options) {
   const fs::path path = options.network.name;
-  const bool is_run = RunFiles(path).holds_run(), is_tap = looks_like_tap(path);
+  const bool is_run = RunFiles(path).holds_run(), is_tap = names_tap(path);
   if ((is_run || is_tap) && options.network.has_flags()) {
     fail_usage("[count] {} is {}: its network is given, flags that shape one have no place", path.string(),
                is_run ? "a run" : "a frozen network");

@@ -14,6 +14,7 @@
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/executor.h"
+#include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/training.h"
@@ -120,7 +121,7 @@ int run_eval(const EvalArguments& options) {
   OpenedData opened;
   std::vector<EvalRow> rows;
   for (const std::string& path : options.paths) {
-    const auto evaluate = looks_like_tap(path) ? evaluate_tap : open_training("eval").evaluate_run;
+    const auto evaluate = names_tap(path) ? evaluate_tap : open_training("eval").evaluate_run;
     const auto more = evaluate(options, path, opened);
     rows.insert(rows.end(), more.begin(), more.end());
   }

@@ -54,7 +54,7 @@ void check_flags(const CLI::App& verb, const ExportArguments& options) {
       }
     }
   }
-  if (verb.get_option("--checkpoint")->count() > 0 && looks_like_tap(options.source)) {
+  if (verb.get_option("--checkpoint")->count() > 0 && names_tap(options.source)) {
     fail_usage("[export] --checkpoint is of runs, got a .tap file, which has none: {}", options.source);
   }
 }
@@ -63,13 +63,13 @@ int run_export(const ExportArguments& options, ExportCArguments to_c) {
   if (options.format == "c") {
     to_c.source = frozen_file(options.source, "export").string();
     to_c.out = options.out;
-    if (!looks_like_tap(to_c.source)) fail_data("[export] expected a .tap file, got {}", options.source);
+    if (!names_tap(to_c.source)) fail_data("[export] expected a .tap file, got {}", options.source);
     export_c(to_c);
     return 0;
   }
   const bool to_onnx = options.format == "onnx";
   check_other_file("export", options.source, options.out);
-  if (looks_like_tap(options.source)) {
+  if (names_tap(options.source)) {
     const TapNet net = read_tap(options.source);
     write_file_atomic(options.out, naming_file(options.source, [&] {
                         return to_onnx ? onnx_bytes(net, options.onnx) : dense_safetensors(net);

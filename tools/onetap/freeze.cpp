@@ -17,6 +17,7 @@
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/freeze_report.h"
+#include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/open_run.h"
 #include "tools/onetap/training.h"
@@ -240,7 +241,7 @@ FreezeReport freeze_tap(const FreezeArguments& options) {
 }
 
 int run_freeze(const FreezeArguments& options) {
-  FreezeReport report = looks_like_tap(options.run.run) ? freeze_tap(options) : freeze_run(options);
+  FreezeReport report = names_tap(options.run.run) ? freeze_tap(options) : freeze_run(options);
   report.file = fs::file_size(report.out);
   for (const std::string& warning : report.warnings) console().warn(warning);
   if (options.json) {

@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/journal/run_files.h"
+#include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
 
 #include <fmt/format.h>
@@ -11,6 +12,11 @@
 namespace fs = std::filesystem;
 
 namespace onetap::tool {
+
+bool names_tap(const std::string& given) {
+  std::error_code ignored;
+  return looks_like_tap(given) || (fs::path(given).extension() == ".tap" && !fs::is_directory(given, ignored));
+}
 
 bool holds_frozen(const std::string& given) {
   std::error_code ignored;

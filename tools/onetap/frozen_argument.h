@@ -6,6 +6,9 @@
 
 namespace onetap::tool {
 
+// A .tap file by its content, or by its name where there is none, or another: reading it says what is wrong.
+bool names_tap(const std::string& given);
+
 // True for a run directory with a model.tap in it.
 bool holds_frozen(const std::string& given);
 

@@ -125,7 +125,7 @@ HeatmapInput read_frozen(const HeatmapArguments& arguments) {
 // Every kind of source has its reader.
 HeatmapInput read_shares(const HeatmapArguments& arguments) {
   std::error_code ignored;
-  if (fs::is_regular_file(arguments.source, ignored)) return read_frozen(arguments);
+  if (fs::is_regular_file(arguments.source, ignored) || names_tap(arguments.source)) return read_frozen(arguments);
   // A run's own record has the epochs, and its attention; without one (a copy of the model alone) there are the taps.
   if (holds_frozen(arguments.source) && !fs::exists(RunFiles(arguments.source).attention(), ignored)) {
     return read_frozen(arguments);

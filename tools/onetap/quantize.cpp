@@ -15,6 +15,7 @@
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/executor.h"
+#include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/opened_data.h"
 #include "tools/onetap/other_file.h"
@@ -71,7 +72,7 @@ class Quantization {
   explicit Quantization(const QuantizeArguments& arguments) : arguments_(arguments) {}
 
   void run() {
-    if (!looks_like_tap(arguments_.source)) {
+    if (!names_tap(arguments_.source)) {
       fail_data("[quantize] expected a .tap file, got {}", arguments_.source);
     }
     const TapNet net = read_tap(arguments_.source);
