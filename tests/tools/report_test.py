@@ -318,6 +318,22 @@ class Page(CommandTest):
         self.browser.hover("#maps figure:first-child svg")
         self.assertRegex(self.browser.text("#tip"), r"layer1\.0\.conv1, shift 0 down, 0 right.*mean of P.*\d %")
 
+    def test_soft_and_hard_are_one_curve_where_they_are_equal(self):
+        runs = [make_run(self.path("equal")), make_run(self.path("other"), seed=7)]
+        path = os.path.join(runs[0], "metrics.jsonl")
+        with open(path) as file:
+            lines = [json.loads(line) for line in file]
+        for line in lines:
+            if line["acc_hard"] is not None:
+                line["acc_soft"] = line["acc_hard"]
+        with open(path, "w") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+        legend = "#curves .panel:nth-child(2) .legend li"
+        self.open(*runs)
+        self.assertEqual([name.strip() for name in self.texts(legend)],
+                         ["equal, soft and hard", "other, soft", "other, hard"])
+        self.assertEqual(self.count("#curves .panel:nth-child(2) .chart svg path.curve"), 3)
+
     def test_layers_and_runs_can_be_chosen(self):
         runs = [make_run(self.path("one")), make_run(self.path("two"), width=8, epochs=5, seed=7)]
         self.open(*runs)

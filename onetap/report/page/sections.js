@@ -28,6 +28,10 @@ function curvesSection(runs) {
     const curve = (key, name, dashed) =>
         ({name, style: {...runStyle(i), dashed}, points: inPercent(column(run, key))});
     if (!run.sal) return [curve("soft", single ? run.watched : run.name, false)];
+    // So it is where training itself is hard (straight-through): the second line would hide the first.
+    if (run.curves.soft.every((soft, at) => soft === run.curves.hard[at])) {
+      return [curve("hard", named(run, "soft and hard"), false)];
+    }
     return [curve("soft", named(run, "soft"), true), curve("hard", named(run, "hard"), false)];
   });
   const one = (key, name) =>
