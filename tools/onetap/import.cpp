@@ -81,7 +81,8 @@ void import_tap(const ImportArguments& options, const ImportedNet& imported) {
   if (!options.mean.empty()) net.pixels.mean = three_numbers(options.mean, "--mean");
   if (!options.sd.empty()) net.pixels.sd = three_numbers(options.sd, "--sd");
   check_tap_net(net);
-  if (const auto taps = sparse_to_taps(net); !taps.empty()) {
+  // The reader of quantised models has done so where the model does not say it.
+  if (const auto taps = net.is_int8() ? std::vector<ConvertedConv>() : sparse_to_taps(net); !taps.empty()) {
     console().note(fmt::format("{} convolutions are mostly zeros and became tap convolutions, such as '{}'",
                                taps.size(), taps.front().name));
   }
