@@ -5,6 +5,7 @@
 #include "onetap/graph/tap_layout.h"
 #include "onetap/nn/tensor_file.h"
 #include "onetap/tap/fold.h"
+#include "onetap/tap/fold_norm.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -18,11 +19,6 @@ Tensor to_floats(const torch::Tensor& tensor) {
   std::copy_n(flat.data_ptr<float>(), flat.numel(), floats.data<float>());
   return floats;
 }
-
-// Per channel: what a batch norm in evaluation multiplies by, and what it adds.
-struct ScaleShift {
-  torch::Tensor scale, shift;
-};
 
 class Freezer {
  public:
@@ -54,12 +50,10 @@ class Freezer {
   }
 
  private:
-  torch::Tensor state(const std::string& name) const { return state_.at(name).to(torch::kCPU, torch::kFloat64); }
-
   ScaleShift batch_norm(const std::string& name) const {
-    const auto scale =
-        state(name + ".weight") / (state(name + ".running_var") + trained_graph_.node(name).epsilon).sqrt();
-    return {scale, state(name + ".bias") - state(name + ".running_mean") * scale};
+    const auto state = [&](const char* tensor) { return to_floats(state_.at(name + tensor)); };
+    return ScaleShift({state(".weight"), state(".bias"), state(".running_mean"), state(".running_var"),
+                       trained_graph_.node(name).epsilon});
   }
 
   // By its method; what has none stays as it was trained.
@@ -70,15 +64,10 @@ class Freezer {
   }
 
   LayerTensors freeze_node(const Node& node) const {
+    if (node.op == Op::kAffine) return affine_layer(batch_norm(node.name));
     LayerTensors tensors;
-    if (node.op == Op::kAffine) {
-      const ScaleShift norm = batch_norm(node.name);
-      tensors.weight = to_floats(norm.scale);
-      tensors.bias = to_floats(norm.shift);
-      return tensors;
-    }
     const nn::FrozenConv conv = finished(node.name);
-    auto weight = conv.weight.to(torch::kCPU, torch::kFloat64);
+    torch::Tensor weight = conv.weight;
     if (conv.codes.defined()) {
       const auto flat = conv.codes.to(torch::kCPU, torch::kInt16).contiguous();
       tensors.positions.assign(flat.data_ptr<int16_t>(), flat.data_ptr<int16_t>() + flat.numel());
@@ -87,16 +76,11 @@ class Freezer {
       tensors.positions = shifted->second;
       weight = weight.flatten(2);  // [out, in, 1, 1]: its one position is the shift's now
     }
-    torch::Tensor shift = conv.bias.defined() ? conv.bias.to(torch::kCPU, torch::kFloat64) : torch::Tensor();
-    if (const auto folded = form_.folded.find(node.name); folded != form_.folded.end()) {
-      const ScaleShift norm = batch_norm(folded->second);
-      std::vector<int64_t> per_output(static_cast<size_t>(weight.dim()), 1);
-      per_output[0] = -1;
-      weight = weight * norm.scale.view(per_output);
-      shift = shift.defined() ? shift * norm.scale + norm.shift : norm.shift;
-    }
     tensors.weight = to_floats(weight);
-    if (shift.defined()) tensors.bias = to_floats(shift);
+    if (conv.bias.defined()) tensors.bias = to_floats(conv.bias);
+    if (const auto folded = form_.folded.find(node.name); folded != form_.folded.end()) {
+      fold_norm(batch_norm(folded->second), tensors);
+    }
     return tensors;
   }
 

@@ -45,15 +45,15 @@ AutogradNetwork::AutogradNetwork(nn::GraphModule module, const nn::NamedTensors&
   std::vector<std::string> names;  // of convs_
   std::set<std::string> taken;     // parameters that are theirs
   const auto tensors = by_name(nn::state_of(*module_));
+  const auto tensor = [&](const std::string& name) { return tensors.at(name).detach(); };
   for (const Node& node : module_->graph().nodes()) {
     // Kernels make weights that nothing else changes.
     if (node.op != Op::kConv || module_->edits_weights()) continue;
     const std::string weight = node.name + ".weight", attention = node.name + ".attention";
     if (!is_usual(weight) || !is_usual(attention)) continue;
     if (!is_trained(weight) || !is_trained(attention)) continue;
-    if (!add_conv(
-            node, [&](const std::string& name) { return tensors.at(name).detach(); }, momentum))
-      continue;
+    if (!has_kernels(node, tap_layout(node, in_channels(module_->graph(), node)))) continue;
+    convs_.push_back(rules_.make_conv(module_, node, tensor, momentum, {options_.type, nullptr}));
     names.push_back(node.name);
     taken.insert({weight, attention});
   }
@@ -66,15 +66,6 @@ AutogradNetwork::AutogradNetwork(nn::GraphModule module, const nn::NamedTensors&
     plain_.push_back({parameter.value().detach(), momentum(parameter.key()), {}, rule_of.at(parameter.key())});
     leaves_.push_back(parameter.value());
   }
-}
-
-bool AutogradNetwork::add_conv(const Node& node, const TensorByName& tensor, const TensorByName& momentum) {
-  if (!has_kernels(node, tap_layout(node, in_channels(module_->graph(), node)))) return false;
-  ConvState conv = rules_.make(module_, node, tensor, momentum);
-  conv.packed = torch::zeros(conv.weight.sizes(), conv.weight.options().dtype(options_.type))
-                    .contiguous(torch::MemoryFormat::ChannelsLast);
-  convs_.push_back(std::move(conv));
-  return true;
 }
 
 void AutogradNetwork::pack(const StepValues& values) {

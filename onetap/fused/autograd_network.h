@@ -42,9 +42,6 @@ class AutogradNetwork : public StepNetwork {
   size_t kernel_convs() const { return convs_.size(); }
 
  private:
-  // False where the parameters of the node are left to autograd.
-  bool add_conv(const Node& node, const TensorByName& tensor, const TensorByName& momentum);
-
   void forget_gradients();
 
   nn::GraphModule module_;

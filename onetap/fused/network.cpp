@@ -42,7 +42,8 @@ Network::Network(nn::GraphModule module, const nn::NamedTensors& given_momenta, 
       case Kind::kConv:
         place.state = convs_.size();
         if (!rules.at(node.name + ".weight").is_usual()) fail("[fused] {}: expected the usual rule", node.name);
-        add_conv(node, tensor, momentum);
+        convs_.push_back(rules_.make_conv(module_, node, tensor, momentum,
+                                          {options_.type, options_.pad_channels ? padded_channels : nullptr}));
         break;
       case Kind::kNorm:
         place.state = norms_.size();
@@ -72,14 +73,6 @@ Network::Network(nn::GraphModule module, const nn::NamedTensors& given_momenta, 
     }
     places_.push_back(place);
   }
-}
-
-void Network::add_conv(const Node& node, const TensorByName& tensor, const TensorByName& momentum) {
-  ConvState conv = rules_.make(module_, node, tensor, momentum);
-  conv.packed = torch::zeros({pad(conv.outputs()), pad(conv.inputs()), node.kernel.h, node.kernel.w},
-                             conv.weight.options().dtype(options_.type))
-                    .contiguous(torch::MemoryFormat::ChannelsLast);
-  convs_.push_back(std::move(conv));
 }
 
 // Nothing of a linear layer is padded, and it is computed in 32 bits.

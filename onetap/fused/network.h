@@ -71,7 +71,6 @@ class Network : public StepNetwork {
     torch::Tensor there, back;
   };
 
-  void add_conv(const Node& node, const TensorByName& tensor, const TensorByName& momentum);
   // One with a method of its own: its weight is made as a convolution's is.
   void add_linear(const Node& node, const TensorByName& tensor, const TensorByName& momentum);
   void add_norm(const Step& step, const TensorByName& tensor);

@@ -4,6 +4,8 @@
 #include "onetap/graph/sal.h"
 #include "onetap/graph/tap_layout.h"
 
+#include <algorithm>
+
 namespace onetap::fused {
 namespace {
 
@@ -95,6 +97,16 @@ ConvState WeightRules::make(const nn::GraphModule& module, const Node& node, con
     if (trained.name == node.name) conv.layer = trained.layer;
   }
   choose(conv, node, tensor, momentum);
+  return conv;
+}
+
+ConvState WeightRules::make_conv(const nn::GraphModule& module, const Node& node, const TensorByName& tensor,
+                                 const TensorByName& momentum, const PackedForm& form) const {
+  ConvState conv = make(module, node, tensor, momentum);
+  std::vector<int64_t> sizes = conv.weight.sizes().vec();
+  if (form.padded != nullptr) std::transform(sizes.begin(), sizes.begin() + 2, sizes.begin(), form.padded);
+  conv.packed =
+      torch::zeros(sizes, conv.weight.options().dtype(form.type)).contiguous(torch::MemoryFormat::ChannelsLast);
   return conv;
 }
 

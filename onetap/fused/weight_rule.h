@@ -29,15 +29,23 @@ bool has_kernels(const Node& node, const TapLayout& layout);
 
 using TensorByName = std::function<torch::Tensor(const std::string&)>;
 
+struct PackedForm {
+  torch::ScalarType type = torch::kFloat32;       // of activations
+  int64_t (*padded)(int64_t channels) = nullptr;  // to how many channels; null: as many as there are
+};
+
 // The rules of a network. Methods that Ops has kernels for (dense, and attention with one tap) go through them, many
 // layers at a time. For every other one autograd runs over the layer's soft_weight(): it needs nothing but the layer.
 class WeightRules {
  public:
   explicit WeightRules(std::shared_ptr<Ops> ops);
 
-  // A convolution of the module with its rule and what that needs; `packed` is yet to be made.
+  // A layer of the module with its rule and what that needs; `packed` is yet to be made.
   ConvState make(const nn::GraphModule& module, const Node& node, const TensorByName& tensor,
                  const TensorByName& momentum) const;
+  // A convolution, with room for `packed` in channels-last memory.
+  ConvState make_conv(const nn::GraphModule& module, const Node& node, const TensorByName& tensor,
+                      const TensorByName& momentum, const PackedForm& form) const;
 
   // Sets the rule of a convolution whose weight and layer are there, and what that rule needs.
   void choose(ConvState& conv, const Node& node, const TensorByName& tensor, const TensorByName& momentum) const;

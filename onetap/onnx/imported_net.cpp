@@ -5,9 +5,8 @@
 #include "onetap/onnx/import.h"
 #include "onetap/onnx/names.h"
 #include "onetap/tap/fold.h"
+#include "onetap/tap/fold_norm.h"
 #include "onetap/tap/tap_file.h"
-
-#include <cmath>
 
 namespace onetap {
 namespace {
@@ -38,51 +37,22 @@ class Freezer {
   }
 
  private:
-  struct ScaleShift {
-    std::vector<double> scale, shift;
-  };
-
   const Tensor& tensor(const std::string& name) const { return net_.tensors.at(name); }
 
   ScaleShift norm(const std::string& name) const {
-    const double epsilon = net_.graph.node(name).epsilon;
-    const auto part = [&](const char* what) { return tensor(name + what).data<float>(); };
-    const float *weight = part(".weight"), *bias = part(".bias"), *mean = part(".running_mean"),
-                *variance = part(".running_var");
-    ScaleShift result;
-    for (size_t c = 0; c < tensor(name + ".weight").count(); ++c) {
-      result.scale.push_back(weight[c] / std::sqrt(static_cast<double>(variance[c]) + epsilon));
-      result.shift.push_back(bias[c] - mean[c] * result.scale.back());
-    }
-    return result;
-  }
-
-  static Tensor rounded(const std::vector<double>& values) {
-    return Tensor::of(std::vector<float>(values.begin(), values.end()), {static_cast<int64_t>(values.size())});
+    return ScaleShift({tensor(name + ".weight"), tensor(name + ".bias"), tensor(name + ".running_mean"),
+                       tensor(name + ".running_var"), net_.graph.node(name).epsilon});
   }
 
   LayerTensors layer(const Node& node) const {
+    if (net_.graph.node(node.name).op == Op::kBatchNorm) return affine_layer(norm(node.name));
     LayerTensors tensors;
-    if (net_.graph.node(node.name).op == Op::kBatchNorm) {  // an affine now
-      const ScaleShift values = norm(node.name);
-      tensors.weight = rounded(values.scale);
-      tensors.bias = rounded(values.shift);
-      return tensors;
-    }
     tensors.weight = tensor(node.name + ".weight");
     const auto bias = net_.tensors.find(node.name + ".bias");
     if (bias != net_.tensors.end()) tensors.bias = bias->second;
-    const auto folded = form_.folded.find(node.name);
-    if (folded == form_.folded.end()) return tensors;
-    ScaleShift values = norm(folded->second);
-    auto* weight = tensors.weight.data<float>();
-    const size_t each = tensors.weight.count() / values.scale.size();
-    for (size_t i = 0; i < tensors.weight.count(); ++i) {
-      weight[i] = static_cast<float>(weight[i] * values.scale[i / each]);
+    if (const auto folded = form_.folded.find(node.name); folded != form_.folded.end()) {
+      fold_norm(norm(folded->second), tensors);
     }
-    const float* added = tensors.bias.data<float>();
-    for (size_t c = 0; added != nullptr && c < values.shift.size(); ++c) values.shift[c] += added[c] * values.scale[c];
-    tensors.bias = rounded(values.shift);
     return tensors;
   }
 

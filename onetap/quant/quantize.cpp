@@ -3,12 +3,12 @@
 #include "onetap/base/fail.h"
 #include "onetap/graph/op.h"
 #include "onetap/quant/quantize_layer.h"
+#include "onetap/quant/scale_groups.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace onetap {
 namespace {
@@ -18,26 +18,6 @@ constexpr int kMaxRounds = 1000;
 // Of what 1 of a step's sum stands for: finer scales behind it would hold nothing more.
 constexpr double kFinest = 0.6;
 
-// Values whose scales must be equal, as groups of them.
-class ScaleGroups {
- public:
-  explicit ScaleGroups(const ExecutionPlan& plan) : parent_(plan.values.size()) {
-    std::iota(parent_.begin(), parent_.end(), 0);
-    for (const PlannedStep& step : plan.steps) {
-      if (!keeps_scale(step.node->op)) continue;
-      for (const int input : step.inputs) parent_[static_cast<size_t>(root(input))] = root(step.output);
-    }
-  }
-
-  int root(int value) const {
-    while (parent_[static_cast<size_t>(value)] != value) value = parent_[static_cast<size_t>(value)];
-    return value;
-  }
-
- private:
-  std::vector<int> parent_;
-};
-
 class Quantizer {
  public:
   Quantizer(const TapNet& net, const Calibration& calibration, const QuantizeOptions& options)
@@ -46,7 +26,7 @@ class Quantizer {
         options_(options),
         plan_(plan_execution(net.graph)),
         types_(int8_types(plan_, options.kept)),
-        groups_(plan_),
+        groups_(plan_, types_),
         scales_(plan_.values.size(), 0.0f) {}
 
   TapNet quantize() {
@@ -82,17 +62,11 @@ class Quantizer {
   DType type_of(int value) const { return types_[static_cast<size_t>(value)]; }
   int32_t most_of(int value) const { return Int8Value{type_of(value), 1}.most(); }
 
-  // Per group the scale at which the bound of each of its values fits. Where a group has signed values, unsigned ones
-  // are copied among them, and have no more steps than those.
+  // Per group the scale at which the bound of each of its values fits.
   void choose_scales() {
-    std::vector<bool> has_signed(types_.size(), false);
-    const auto count = static_cast<int>(types_.size());
-    for (int i = 0; i < count; ++i) {
-      if (type_of(i) == DType::kI8) has_signed[static_cast<size_t>(groups_.root(i))] = true;
-    }
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < static_cast<int>(types_.size()); ++i) {
       if (type_of(i) == DType::kF32) continue;
-      const int steps = has_signed[static_cast<size_t>(groups_.root(i))] ? 127 : 255;
+      const int steps = groups_.steps(i);
       const double bound =
           calibration_.values[static_cast<size_t>(i)].clip(options_.method, options_.percentile, steps);
       scale_of(i) = std::max(scale_of(i), static_cast<float>(bound / steps));

@@ -1,6 +1,6 @@
 // What a trained network becomes: batch norms go into the convolutions before them, shifts into the 1x1 convolutions
-// behind them, convolutions become what their method says, such as tap convolutions. Of the graph alone; onetap/freeze
-// brings the tensors.
+// behind them, convolutions become what their method says, such as tap convolutions. Of the graph alone; the
+// numbers of a folded batch norm are in fold_norm.h.
 #pragma once
 
 #include "onetap/graph/graph.h"

@@ -1,5 +1,5 @@
-// What a verb that made a file found when it tested it, as one of the file's facts (about.tested): whoever shows the file
-// need not test it again.
+// What a verb that made a file found when it tested it, as one of the file's facts (about.tested): whoever shows the
+// file need not test it again.
 #pragma once
 
 #include "onetap/tap/tap_net.h"

@@ -5,15 +5,13 @@
 #include "onetap/tap/random_net.h"
 #include "onetap/tap/tap_file.h"
 #include "tests/support/support.h"
+#include "tests/tap/tampered.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <deque>
 #include <functional>
 #include <map>
-#include <stdexcept>
 
 using namespace onetap;
 using namespace onetap::testing;
@@ -53,36 +51,6 @@ TapNet int8_net(bool keep_classifier = true) {
   return net;
 }
 
-// One change to a good file at a time.
-class TamperedInt8 {
- public:
-  TamperedInt8() : file_(SafetensorsFile::parse(tap_bytes(int8_net()), "good")) {
-    metadata = file_.metadata();
-    tensors = file_.tensors();
-  }
-  TensorView& tensor(const std::string& name) {
-    for (TensorView& view : tensors) {
-      if (view.name == name) return view;
-    }
-    throw std::out_of_range(name);
-  }
-  template <typename T>
-  void set(const std::string& name, size_t at, T value) {
-    TensorView& view = tensor(name);
-    std::string& copy = held_.emplace_back(static_cast<const char*>(view.data), view.bytes());
-    std::memcpy(&copy[at * sizeof(T)], &value, sizeof(T));
-    view.data = copy.data();
-  }
-  std::string bytes() const { return safetensors_bytes(tensors, metadata); }
-
-  Metadata metadata;
-  std::vector<TensorView> tensors;
-
- private:
-  SafetensorsFile file_;
-  std::deque<std::string> held_;
-};
-
 }  // namespace
 
 TEST(Int8File, ComesBackAsItWas) {
@@ -119,37 +87,32 @@ TEST(Int8File, HasOneByteAWeightThreeAnOutputAndTheTextOfTheNetwork) {
 }
 
 TEST(Int8File, RefusesFilesThatLie) {
-  const auto refused = [](const char* part, const std::function<void(TamperedInt8&)>& damage) {
-    TamperedInt8 file;
+  const auto refused = [](const char* part, const std::function<void(Tampered&)>& damage) {
+    Tampered file(int8_net());
     damage(file);
     expect_error(ErrorKind::kData, part, [&] { parse_tap(file.bytes(), "bad.tap"); });
   };
-  parse_tap(TamperedInt8().bytes(), "good.tap");
-  refused("expected version 4 of a file with int8 tensors, got '3'",
-          [](TamperedInt8& f) { f.metadata["version"] = "3"; });
-  refused("expected 'network' in the metadata", [](TamperedInt8& f) { f.metadata.erase("network"); });
-  refused("line 1: expected 'onetap-net 1'", [](TamperedInt8& f) { f.metadata["network"] = "{}"; });
-  refused("expected F32 [7] for 'int8/value', got F32 [1]",
-          [](TamperedInt8& f) { f.tensor("int8/value").shape = {1}; });
-  refused("expected I8 [", [](TamperedInt8& f) { f.tensor("int8/weight").dtype = DType::kU8; });
-  refused("expected a tensor 'int8/step', got none", [](TamperedInt8& f) { f.tensor("int8/step").name = "int8/stop"; });
-  refused("expected 9 tensors, got 10", [](TamperedInt8& f) {
+  parse_tap(Tampered(int8_net()).bytes(), "good.tap");
+  refused("expected version 4 of a file with int8 tensors, got '3'", [](Tampered& f) { f.metadata["version"] = "3"; });
+  refused("expected 'network' in the metadata", [](Tampered& f) { f.metadata.erase("network"); });
+  refused("line 1: expected 'onetap-net 1'", [](Tampered& f) { f.metadata["network"] = "{}"; });
+  refused("expected F32 [7] for 'int8/value', got F32 [1]", [](Tampered& f) { f.tensor("int8/value").shape = {1}; });
+  refused("expected I8 [", [](Tampered& f) { f.tensor("int8/weight").dtype = DType::kU8; });
+  refused("expected a tensor 'int8/step', got none", [](Tampered& f) { f.tensor("int8/step").name = "int8/stop"; });
+  refused("expected 9 tensors, got 10", [](Tampered& f) {
     f.tensors.push_back(f.tensor("int8/step"));
     f.tensors.back().name = "more";
   });
-  refused("expected a finite scale above 0, got nan (r)",
-          [](TamperedInt8& f) { f.set("int8/value", 2, std::nanf("")); });
-  refused("expected a finite scale above 0, got -1 (x)", [](TamperedInt8& f) { f.set("int8/value", 0, -1.0f); });
+  refused("expected a finite scale above 0, got nan (r)", [](Tampered& f) { f.set("int8/value", 2, std::nanf("")); });
+  refused("expected a finite scale above 0, got -1 (x)", [](Tampered& f) { f.set("int8/value", 0, -1.0f); });
   refused("expected a finite scale of weights above 0, got inf (a)",
-          [](TamperedInt8& f) { f.set("int8/base", 0, INFINITY); });
-  refused("expected a finite scale of weights above 0, got 0 (c)",
-          [](TamperedInt8& f) { f.set("int8/base", 1, 0.0f); });
+          [](Tampered& f) { f.set("int8/base", 0, INFINITY); });
+  refused("expected a finite scale of weights above 0, got 0 (c)", [](Tampered& f) { f.set("int8/base", 1, 0.0f); });
   refused("expected a shift of the bias of 0 to 15, got 16 (a)",
-          [](TamperedInt8& f) { f.set("int8/bias_shift", 0, uint8_t{16}); });
-  refused("expected weights of -127 to 127, got -128 (a)",
-          [](TamperedInt8& f) { f.set("int8/weight", 5, int8_t{-128}); });
-  refused("(c)", [](TamperedInt8& f) { f.set("int8/positions", 0, uint8_t{0xff}); });
-  refused("expected scales of values, got none", [](TamperedInt8& f) {
+          [](Tampered& f) { f.set("int8/bias_shift", 0, uint8_t{16}); });
+  refused("expected weights of -127 to 127, got -128 (a)", [](Tampered& f) { f.set("int8/weight", 5, int8_t{-128}); });
+  refused("(c)", [](Tampered& f) { f.set("int8/positions", 0, uint8_t{0xff}); });
+  refused("expected scales of values, got none", [](Tampered& f) {
     for (size_t i = 0; i < 7; ++i) f.set("int8/value", i, 0.0f);
   });
 }

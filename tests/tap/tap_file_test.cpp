@@ -7,6 +7,7 @@
 #include "onetap/graph/text.h"
 #include "tests/support/support.h"
 #include "tests/tap/random_net.h"
+#include "tests/tap/tampered.h"
 
 #include <nlohmann/json.hpp>
 
@@ -17,8 +18,8 @@ namespace onetap {
 namespace {
 
 using testing::expect_error;
-
 using testing::random_net;
+using testing::Tampered;
 using testing::TempDir;
 
 TapNet round_trip(const TapNet& net) {
@@ -164,35 +165,13 @@ TEST(TapFile, RefusesNetsThatAreNotWhole) {
   });
 }
 
-// One change to a good file at a time: metadata, tensors, bytes.
-class Tampered {
- public:
-  Metadata metadata;
-  std::vector<TensorView> tensors;
-
-  Tampered() : file_(SafetensorsFile::parse(tap_bytes(small_net()), "good")) {
-    metadata = file_.metadata();
-    tensors = file_.tensors();
-  }
-  TensorView& tensor(const std::string& name) {
-    for (TensorView& view : tensors) {
-      if (view.name == name) return view;
-    }
-    throw std::out_of_range(name);
-  }
-  std::string bytes() const { return safetensors_bytes(tensors, metadata); }
-
- private:
-  SafetensorsFile file_;
-};
-
 TEST(TapFile, RefusesFilesThatLie) {
   const auto refused = [](const char* part, const std::function<void(Tampered&)>& damage) {
-    Tampered file;
+    Tampered file(small_net());
     damage(file);
     expect_error(ErrorKind::kData, part, [&] { parse_tap(file.bytes(), "bad.tap"); });
   };
-  EXPECT_NO_THROW(parse_tap(Tampered().bytes(), "good.tap"));
+  EXPECT_NO_THROW(parse_tap(Tampered(small_net()).bytes(), "good.tap"));
   refused("another kind of safetensors", [](Tampered& f) { f.metadata.erase("format"); });
   refused("expected version 1 to 4, got '5'", [](Tampered& f) { f.metadata["version"] = "5"; });
   refused("expected version 1 to 4, got '0'", [](Tampered& f) { f.metadata["version"] = "0"; });

@@ -7,18 +7,24 @@
 #include "onetap/train/sgd.h"
 #include "tests/train/training.h"
 
+#include <algorithm>
+
 namespace fs = std::filesystem;
 
 namespace onetap {
 namespace {
 
 using testing::expect_error;
-using testing::final_weights;
+using testing::expect_resumes_bit_for_bit;
+using testing::expect_same_run;
+using testing::expect_states_alike;
 using testing::last_module;
 using testing::small_recipe;
+using testing::states_by_engine;
 using testing::TempDir;
-using testing::timeless_metrics;
 using testing::train_in;
+
+const std::vector<EngineChoice> kEngines = {EngineChoice::kPlain, EngineChoice::kFused, EngineChoice::kCaptured};
 
 struct Case {
   const char* name;
@@ -92,8 +98,7 @@ TEST_P(Methods, ResumeBitForBit) {
   fs::remove_all(dir / "dense");  // what a run started from may be gone
   EXPECT_EQ(train_in(dir / "parts", recipe, 3).result, TrainOutcome::kInterrupted);
   EXPECT_EQ(train_in(dir / "parts", recipe).result, TrainOutcome::kFinished);
-  EXPECT_EQ(timeless_metrics(dir / "whole"), timeless_metrics(dir / "parts"));
-  EXPECT_TRUE(final_weights(dir / "whole") == final_weights(dir / "parts"));
+  expect_same_run(dir / "whole", dir / "parts");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Methods, ::testing::ValuesIn(kCases),
@@ -116,11 +121,7 @@ TEST(MethodRuns, FixedTapsStayAndAreRecorded) {
 TEST(MethodRuns, LearnedEmptySlicesResumeBitForBitAndEndAtTheirDensity) {
   const TempDir dir;
   const Recipe recipe = half_empty();
-  train_in(dir / "whole", recipe);
-  EXPECT_EQ(train_in(dir / "parts", recipe, 4).result, TrainOutcome::kInterrupted);
-  EXPECT_EQ(train_in(dir / "parts", recipe).result, TrainOutcome::kFinished);
-  EXPECT_EQ(timeless_metrics(dir / "whole"), timeless_metrics(dir / "parts"));
-  EXPECT_TRUE(final_weights(dir / "whole") == final_weights(dir / "parts"));
+  expect_resumes_bit_for_bit(dir / "whole", dir / "parts", recipe, {4});
   for (const AttentionLine& line : read_attention(RunFiles(dir / "whole").attention())) {
     for (const LayerAttention& layer : line.layers) EXPECT_NEAR(layer.none, 0.5, 1e-5) << layer.name;
   }
@@ -167,19 +168,7 @@ TEST(MethodRuns, FusedStepsTrainAsPlainOnesDo) {
     recipe.layers = "layer*";
     recipe.data = "shapes:train=16,test=16";
     recipe.epochs = 1;
-    std::vector<nn::NamedTensors> states;
-    for (const EngineChoice engine : {EngineChoice::kPlain, EngineChoice::kFused, EngineChoice::kCaptured}) {
-      recipe.engine = engine;
-      const fs::path run = dir / (method + std::to_string(static_cast<int>(engine)));
-      train_in(run, recipe);
-      states.push_back(nn::state_of(*last_module(run)));
-    }
-    for (size_t other = 1; other < states.size(); ++other) {
-      for (size_t i = 0; i < states[0].size(); ++i) {
-        EXPECT_TRUE(torch::allclose(states[0][i].second, states[other][i].second, 1e-3, 1e-5))
-            << method << " " << other << " " << states[0][i].first;
-      }
-    }
+    expect_states_alike(states_by_engine(dir.path(), recipe, kEngines), method);
   }
 }
 
@@ -189,22 +178,10 @@ TEST(MethodRuns, LearnedEmptySlicesTrainAlikeInEveryEngine) {
   Recipe recipe = half_empty();
   recipe.data = "shapes:train=16,test=16";
   recipe.epochs = 1;
-  std::vector<nn::NamedTensors> states;
-  for (const EngineChoice engine : {EngineChoice::kPlain, EngineChoice::kFused, EngineChoice::kCaptured}) {
-    recipe.engine = engine;
-    train_in(dir / "run", recipe);
-    states.push_back(nn::state_of(*last_module(dir / "run")));
-    fs::remove_all(dir / "run");
-  }
-  bool has_keep = false;
-  for (size_t i = 0; i < states[0].size(); ++i) {
-    has_keep = has_keep || states[0][i].first == "layer1.0.conv1.keep";
-    for (size_t other = 1; other < states.size(); ++other) {
-      EXPECT_TRUE(torch::allclose(states[0][i].second, states[other][i].second, 1e-3, 1e-5))
-          << other << " " << states[0][i].first;
-    }
-  }
-  EXPECT_TRUE(has_keep);
+  const auto states = states_by_engine(dir.path(), recipe, kEngines);
+  expect_states_alike(states);
+  EXPECT_TRUE(std::any_of(states[0].begin(), states[0].end(),
+                          [](const auto& tensor) { return tensor.first == "layer1.0.conv1.keep"; }));
 }
 
 // Unit gradients, no decay of norms, a decay of logits; methods on linear layers, which only autograd has.
@@ -220,20 +197,9 @@ TEST(MethodRuns, EnginesTrainAlike) {
     recipe.data = "shapes:train=16,test=16";
     recipe.epochs = 1;
     recipe.weight_decay = 0.1;
-    std::vector<nn::NamedTensors> states;
-    for (const EngineChoice engine : {EngineChoice::kPlain, EngineChoice::kCaptured, EngineChoice::kFused}) {
-      if (engine == EngineChoice::kFused && recipe.method == "bc") break;
-      recipe.engine = engine;
-      train_in(dir / "run", recipe);
-      states.push_back(nn::state_of(*last_module(dir / "run")));
-      fs::remove_all(dir / "run");
-    }
-    for (size_t engine = 1; engine < states.size(); ++engine) {
-      for (size_t i = 0; i < states[0].size(); ++i) {
-        EXPECT_TRUE(torch::allclose(states[0][i].second, states[engine][i].second, 1e-3, 1e-5))
-            << settings << " " << engine << " " << states[0][i].first;
-      }
-    }
+    std::vector<EngineChoice> engines = kEngines;
+    if (recipe.method == "bc") engines.erase(engines.begin() + 1);  // fused
+    expect_states_alike(states_by_engine(dir.path(), recipe, engines), settings);
   }
 }
 

@@ -13,11 +13,12 @@ namespace onetap {
 namespace {
 
 using testing::expect_error;
-using testing::final_weights;
+using testing::expect_same_run;
+using testing::expect_states_alike;
 using testing::last_module;
 using testing::small_recipe;
+using testing::states_by_engine;
 using testing::TempDir;
-using testing::timeless_metrics;
 using testing::train_in;
 
 TEST(FakeQuantize, RoundsHalvesUpWithinTheRange) {
@@ -174,8 +175,7 @@ TEST(QuantizedTraining, TrainsTheKeptTapsAloneAndKeepsRanges) {
   fs::remove_all(dir / "before");
   EXPECT_EQ(train_in(dir / "parts", recipe, 3).result, TrainOutcome::kInterrupted);
   EXPECT_EQ(train_in(dir / "parts", recipe).result, TrainOutcome::kFinished);
-  EXPECT_EQ(timeless_metrics(dir / "whole"), timeless_metrics(dir / "parts"));
-  EXPECT_TRUE(final_weights(dir / "whole") == final_weights(dir / "parts"));
+  expect_same_run(dir / "whole", dir / "parts");
   const auto lines = read_metrics(RunFiles(dir / "whole").metrics());
   EXPECT_EQ(lines.back().acc_hard, lines.back().acc_soft);  // one form alone
   const auto after = nn::state_of(*last_module(dir / "whole"));
@@ -198,16 +198,7 @@ TEST(QuantizedTraining, EnginesTrainAlike) {
   Recipe recipe = int8_recipe(dir, "conv");
   recipe.data = "shapes:train=16,test=16";
   recipe.epochs = 1;
-  std::vector<nn::NamedTensors> states;
-  for (const EngineChoice engine : {EngineChoice::kPlain, EngineChoice::kCaptured}) {
-    recipe.engine = engine;
-    const std::string run(choice_word(engine));
-    train_in(dir / run, recipe);
-    states.push_back(nn::state_of(*last_module(dir / run)));
-  }
-  for (size_t i = 0; i < states[0].size(); ++i) {
-    EXPECT_TRUE(torch::allclose(states[0][i].second, states[1][i].second, 1e-3, 1e-5)) << states[0][i].first;
-  }
+  expect_states_alike(states_by_engine(dir.path(), recipe, {EngineChoice::kPlain, EngineChoice::kCaptured}));
   recipe.engine = EngineChoice::kFused;
   expect_error(ErrorKind::kUsage, "no fused steps for this run: it is trained for int8 (quantize)",
                [&] { train_in(dir / "fused", recipe); });

@@ -10,11 +10,11 @@ namespace onetap {
 namespace {
 
 using testing::expect_error;
-using testing::final_weights;
+using testing::expect_resumes_bit_for_bit;
 using testing::last_module;
 using testing::small_recipe;
+using testing::states_by_engine;
 using testing::TempDir;
-using testing::timeless_metrics;
 using testing::train_in;
 
 // A dense run that has learned something: 3 epochs of 48 steps.
@@ -92,13 +92,7 @@ TEST(FreezeLayers, LeavesThemAsTheyAreInEveryKindOfStep) {
   recipe.epochs = 1;
   torch::manual_seed(recipe.seed);
   const nn::GraphModule start(recipe_network(recipe, 10, 32));
-  std::vector<nn::NamedTensors> states;
-  for (const EngineChoice engine : {EngineChoice::kPlain, EngineChoice::kCaptured}) {
-    recipe.engine = engine;
-    const std::string run(choice_word(engine));
-    train_in(dir / run, recipe);
-    states.push_back(nn::state_of(*last_module(dir / run)));
-  }
+  const auto states = states_by_engine(dir.path(), recipe, {EngineChoice::kPlain, EngineChoice::kCaptured});
   const auto before = nn::state_of(*start);
   ASSERT_EQ(states[0].size(), before.size());
   for (size_t i = 0; i < before.size(); ++i) {
@@ -117,11 +111,7 @@ TEST(FreezeLayers, LeavesThemAsTheyAreInEveryKindOfStep) {
 TEST(FreezeLayers, ResumesBitForBit) {
   const TempDir dir;
   const Recipe recipe = frozen_recipe();
-  train_in(dir / "whole", recipe);
-  EXPECT_EQ(train_in(dir / "parts", recipe, 4).result, TrainOutcome::kInterrupted);
-  EXPECT_EQ(train_in(dir / "parts", recipe).result, TrainOutcome::kFinished);
-  EXPECT_EQ(timeless_metrics(dir / "whole"), timeless_metrics(dir / "parts"));
-  EXPECT_TRUE(final_weights(dir / "whole") == final_weights(dir / "parts"));
+  expect_resumes_bit_for_bit(dir / "whole", dir / "parts", recipe, {4});
 }
 
 TEST(FreezeLayers, IsRefusedWhereItCannotBe) {

@@ -109,8 +109,7 @@ TEST_P(Stop, WinsOverAReadThatHangs) {
     }
     // What it left is as good as any: the run ends as one that was never stopped.
     EXPECT_EQ(train_on(root, GetParam(), whole.source, nullptr).outcome, TrainOutcome::kFinished);
-    EXPECT_TRUE(testing::final_weights(root) == testing::final_weights(dir / "whole"));
-    EXPECT_EQ(testing::timeless_metrics(root), testing::timeless_metrics(dir / "whole"));
+    testing::expect_same_run(root, dir / "whole");
   }
 }
 
@@ -141,8 +140,7 @@ TEST_P(Stop, BetweenTwoEpochsIsTheEndOfTheFirst) {
     EXPECT_EQ(CheckpointFolder(RunFiles(dir / "run").checkpoints()).list().size(), 1u);
   }
   EXPECT_EQ(train_on(dir / "run", GetParam(), whole.source, nullptr).outcome, TrainOutcome::kFinished);
-  EXPECT_TRUE(testing::final_weights(dir / "run") == testing::final_weights(dir / "whole"));
-  EXPECT_EQ(testing::timeless_metrics(dir / "run"), testing::timeless_metrics(dir / "whole"));
+  testing::expect_same_run(dir / "run", dir / "whole");
 }
 
 // A run that resumes and does no step has nothing to save: the checkpoint it came from stays in its place.

@@ -12,10 +12,9 @@ namespace onetap {
 namespace {
 
 using testing::expect_error;
-using testing::final_weights;
+using testing::expect_resumes_bit_for_bit;
 using testing::small_recipe;
 using testing::TempDir;
-using testing::timeless_metrics;
 using testing::train_in;
 
 Recipe teacher_recipe() {
@@ -124,13 +123,7 @@ TEST(Teacher, AResumedRunIsBitIdentical) {
     Recipe recipe = taught_recipe(dir / "teacher");
     recipe.engine = engine;
     recipe.ema = engine == EngineChoice::kPlain ? 0 : 0.9;
-    train_in(dir / (tag + "-whole"), recipe);
-    for (const int64_t steps : {4, 2, 1}) {
-      EXPECT_EQ(train_in(dir / (tag + "-parts"), recipe, steps).result, TrainOutcome::kInterrupted);
-    }
-    EXPECT_EQ(train_in(dir / (tag + "-parts"), recipe).result, TrainOutcome::kFinished);
-    EXPECT_EQ(timeless_metrics(dir / (tag + "-whole")), timeless_metrics(dir / (tag + "-parts")));
-    EXPECT_TRUE(final_weights(dir / (tag + "-whole")) == final_weights(dir / (tag + "-parts")));
+    expect_resumes_bit_for_bit(dir / (tag + "-whole"), dir / (tag + "-parts"), recipe, {4, 2, 1});
   }
 }
 

@@ -21,12 +21,13 @@ namespace onetap {
 namespace {
 
 using testing::expect_error;
+using testing::expect_resumes_bit_for_bit;
+using testing::expect_same_run;
 using testing::final_weights;
 using testing::Outcome;
 using testing::read_text;
 using testing::small_recipe;
 using testing::TempDir;
-using testing::timeless_metrics;
 using testing::train_in;
 
 const char* const kData = testing::kSmallData;
@@ -108,14 +109,9 @@ TEST(Trainer, ResumedRunIsBitIdentical) {
     recipe.label_smoothing = restart ? 0.1 : 0;
     recipe.ema = restart ? 0.9 : 0;
     recipe.accumulate = restart ? 2 : 1;
-    train_in(dir / (tag + "-whole"), recipe);
     // Stops inside epochs, at the end of one, and after a single step; fused steps are reported in portions.
-    for (const int64_t steps : restart ? std::vector<int64_t>{4, 2, 1} : std::vector<int64_t>{4, 2, 1, 5}) {
-      EXPECT_EQ(train_in(dir / (tag + "-parts"), recipe, steps).result, TrainOutcome::kInterrupted);
-    }
-    EXPECT_EQ(train_in(dir / (tag + "-parts"), recipe).result, TrainOutcome::kFinished);
-    EXPECT_EQ(timeless_metrics(dir / (tag + "-whole")), timeless_metrics(dir / (tag + "-parts")));
-    EXPECT_TRUE(final_weights(dir / (tag + "-whole")) == final_weights(dir / (tag + "-parts")));
+    const auto sittings = restart ? std::vector<int64_t>{4, 2, 1} : std::vector<int64_t>{4, 2, 1, 5};
+    expect_resumes_bit_for_bit(dir / (tag + "-whole"), dir / (tag + "-parts"), recipe, sittings);
     EXPECT_EQ(read_text(RunFiles(dir / (tag + "-whole")).attention()),
               read_text(RunFiles(dir / (tag + "-parts")).attention()));
   }
@@ -232,8 +228,7 @@ TEST(Trainer, ADamagedCheckpointIsPassedOver) {
   const Outcome outcome = train_in(dir / "run", small_recipe());
   ASSERT_FALSE(outcome.notices.empty());
   EXPECT_NE(outcome.notices[0].find("damaged"), std::string::npos);
-  EXPECT_EQ(timeless_metrics(dir / "whole"), timeless_metrics(dir / "run"));
-  EXPECT_TRUE(final_weights(dir / "whole") == final_weights(dir / "run"));
+  expect_same_run(dir / "whole", dir / "run");
 }
 
 TEST(Trainer, AllCheckpointsDamagedStartsAgainCleanly) {
@@ -244,8 +239,7 @@ TEST(Trainer, AllCheckpointsDamagedStartsAgainCleanly) {
     fs::resize_file(checkpoint.path / "optimizer.safetensors", 1000);  // the model loads, then this fails
   }
   train_in(dir / "run", small_recipe());
-  EXPECT_EQ(timeless_metrics(dir / "whole"), timeless_metrics(dir / "run"));
-  EXPECT_TRUE(final_weights(dir / "whole") == final_weights(dir / "run"));
+  expect_same_run(dir / "whole", dir / "run");
 }
 
 TEST(Trainer, CheckpointsCanBeRarer) {
@@ -263,8 +257,7 @@ TEST(Trainer, CheckpointsCanBeRarer) {
   EXPECT_EQ(train_in(dir / "parts", recipe, 6).result, TrainOutcome::kInterrupted);
   EXPECT_EQ(CheckpointFolder(RunFiles(dir / "parts").checkpoints()).find("last").state.step, 6);
   train_in(dir / "parts", recipe);
-  EXPECT_EQ(timeless_metrics(dir / "whole"), timeless_metrics(dir / "parts"));
-  EXPECT_TRUE(final_weights(dir / "whole") == final_weights(dir / "parts"));
+  expect_same_run(dir / "whole", dir / "parts");
 }
 
 TEST(Trainer, KeepsTheNewestAndTheBest) {

@@ -81,6 +81,45 @@ inline std::string final_weights(const std::filesystem::path& root) {
          (std::filesystem::exists(own) ? read_text(own) : "");
 }
 
+// Two runs that ended with the same metrics and weights, bit for bit.
+inline void expect_same_run(const std::filesystem::path& one, const std::filesystem::path& other) {
+  EXPECT_EQ(timeless_metrics(one), timeless_metrics(other)) << other;
+  EXPECT_TRUE(final_weights(one) == final_weights(other)) << other;
+}
+
+// A run that is stopped after so many steps of each sitting ends as one that never was: `parts` as `whole`.
+inline void expect_resumes_bit_for_bit(const std::filesystem::path& whole, const std::filesystem::path& parts,
+                                       const Recipe& recipe, const std::vector<int64_t>& sittings) {
+  train_in(whole, recipe);
+  for (const int64_t steps : sittings) {
+    EXPECT_EQ(train_in(parts, recipe, steps).result, TrainOutcome::kInterrupted);
+  }
+  EXPECT_EQ(train_in(parts, recipe).result, TrainOutcome::kFinished);
+  expect_same_run(whole, parts);
+}
+
+// What the recipe's run ends with, by each of the engines. The runs themselves are gone then.
+inline std::vector<nn::NamedTensors> states_by_engine(const std::filesystem::path& dir, Recipe recipe,
+                                                      const std::vector<EngineChoice>& engines) {
+  std::vector<nn::NamedTensors> states;
+  for (const EngineChoice engine : engines) {
+    recipe.engine = engine;
+    train_in(dir / "by-engine", recipe);
+    states.push_back(nn::state_of(*last_module(dir / "by-engine")));
+    std::filesystem::remove_all(dir / "by-engine");
+  }
+  return states;
+}
+
+inline void expect_states_alike(const std::vector<nn::NamedTensors>& states, const std::string& what = "") {
+  for (size_t other = 1; other < states.size(); ++other) {
+    for (size_t i = 0; i < states[0].size(); ++i) {
+      EXPECT_TRUE(torch::allclose(states[0][i].second, states[other][i].second, 1e-3, 1e-5))
+          << what << " " << other << " " << states[0][i].first;
+    }
+  }
+}
+
 // Losses of a plain run, and those of the engine's steps.
 inline void expect_engines_train_alike(const std::filesystem::path& dir, Recipe recipe) {
   train_in(dir / "plain", recipe);
