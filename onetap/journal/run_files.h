@@ -9,6 +9,7 @@
 //   events.out.tfevents.*    for TensorBoard
 //   checkpoints/             see onetap/train/checkpoint.h
 //   model.tap, report.html   what `onetap freeze` and `onetap report` make of it
+//   model-int8.tap           what `onetap quantize` makes of model.tap, if it is put there
 #pragma once
 
 #include "onetap/graph/graph.h"
@@ -30,6 +31,7 @@ struct RunFiles {
   std::filesystem::path classes() const { return root / "classes.json"; }
   std::filesystem::path checkpoints() const { return root / "checkpoints"; }
   std::filesystem::path model() const { return root / "model.tap"; }
+  std::filesystem::path int8_model() const { return root / "model-int8.tap"; }
 
   bool holds_run() const;
   // kData if this is not a run directory, or if the file is not whole or not the one that was written.

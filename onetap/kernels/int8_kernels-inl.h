@@ -219,25 +219,42 @@ inline void every_second(int64_t pixels, const uint8_t* x, uint8_t* y) {
 
 constexpr int kPeakSums = 12;
 
-inline int32_t dot_rounds(int64_t rounds, int32_t seed) {
+// The compiler no longer knows what is in these registers, and cannot do once what belongs to every round.
+template <typename T>
+void hide(T& value) {
+  if constexpr (std::is_class_v<T>) {  // widened bytes
+    hide(value.even);
+    hide(value.odd);
+  } else {
+    __asm__ volatile("" : INT8_IN_REGISTER(value));
+  }
+}
+
+// Indices are constants from the start: a compiler that meets the statement of assembler in a loop over the sums keeps
+// them in memory, and the rounds measure loads and stores.
+template <size_t... K>
+int32_t dot_rounds_of(int64_t rounds, int32_t seed, std::index_sequence<K...>) {
   alignas(64) uint8_t bytes[kVectorBytes];
   std::memset(bytes, seed, sizeof bytes);
   const int32_t words[2] = {seed, seed};
-  const ops::X x = ops::load_x(bytes);
+  ops::X x = ops::load_x(bytes);
   const ops::W w = ops::broadcast_w(words);
-  ops::V sums[kPeakSums];
-  for (ops::V& sum : sums) sum = ops::set(seed);
-  for (int64_t i = 0; i < rounds; ++i) {
-#pragma GCC unroll 12
-    for (int k = 0; k < kPeakSums; ++k) {
-      sums[k] = ops::dot(sums[k], x, w);
-      // Or the compiler would do the sums once, and multiply.
-      __asm__ volatile("" : INT8_IN_REGISTER(sums[k]));
-    }
-  }
+  ops::V sums[sizeof...(K)];
+  ((sums[K] = ops::set(seed)), ...);
+  const auto add_to = [&](ops::V sum) {
+    hide(x);
+    sum = ops::dot(sum, x, w);
+    hide(sum);
+    return sum;
+  };
+  for (int64_t i = 0; i < rounds; ++i) ((sums[K] = add_to(sums[K])), ...);
   ops::V total = ops::zero();
-  for (const ops::V& sum : sums) total = ops::add(total, sum);
+  ((total = ops::add(total, sums[K])), ...);
   return ops::sum(total);
+}
+
+inline int32_t dot_rounds(int64_t rounds, int32_t seed) {
+  return dot_rounds_of(rounds, seed, std::make_index_sequence<kPeakSums>());
 }
 
 template <int R, int... T>

@@ -3,6 +3,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/text.h"
 #include "onetap/graph/op.h"
+#include "onetap/onnx/int8_net.h"
 #include "onetap/onnx/names.h"
 
 #include <algorithm>
@@ -17,7 +18,11 @@ constexpr size_t kMaxNotes = 20;
 }  // namespace
 
 void Operator::refuse(const std::string& expected) const {
-  fail_data("[onnx] {} '{}' (opset {}): expected {} ({})", node.op_type(), node.name(), opset, expected, label_);
+  fail_data("[onnx] {}: expected {} ({})", where(), expected, label_);
+}
+
+std::string Operator::where() const {
+  return fmt::format("{} '{}' (opset {})", node.op_type(), node.name(), opset);
 }
 
 const onnx::Attribute* Operator::find(std::string_view name) const {
@@ -184,6 +189,9 @@ const OnnxValue& Converter::input(const Operator& op, int index) {
 const OnnxValue& Converter::computed(const Operator& op, int index) {
   const OnnxValue& value = input(op, index);
   if (value.is_constant()) op.refuse(fmt::format("input {} to be computed from the image, got a constant", index));
+  if (value.is_bytes && op.node.op_type() != "DequantizeLinear") {
+    op.refuse(fmt::format("input {} in floats (a DequantizeLinear before it), got bytes", index));
+  }
   return value;
 }
 
@@ -243,6 +251,7 @@ OnnxValue Converter::add(const Operator& op, Draft draft, const std::vector<Onnx
     shapes.push_back(shape(value));
   }
   draft.node.name = op.node.name().empty() ? op.node.op_type() : op.node.name();
+  draft.where = op.where();
   try {
     draft.node.shape = infer_shape(draft.node, shapes);
   } catch (const Error& problem) {
@@ -283,7 +292,7 @@ void Converter::convert_node(const FlatNode& flat) {
   ConvertOperator found = nullptr;
   if (is_onnx_domain(flat.node.domain())) {
     if (reads_constants_alone(op)) found = find_constant_operator(flat.node.op_type());
-    for (const auto find : {find_layer_operator, find_plain_operator, find_shape_operator}) {
+    for (const auto find : {find_layer_operator, find_plain_operator, find_shape_operator, find_rounding_operator}) {
       if (found == nullptr) found = find(flat.node.op_type());
     }
   }
@@ -301,9 +310,15 @@ void Converter::convert_node(const FlatNode& flat) {
   OnnxValue made = found(*this, op);
   if (!made.is_constant()) mark_shared(flat.node, made.draft);
   values_[flat.node.output(0)] = std::move(made);
-  // Weights are in the draft now; who shares them reads them again.
-  for (const std::string& name : flat.node.input()) {
-    if (initialisers_.count(name) > 0) values_.erase(name);
+  release_constants(flat.node);
+}
+
+// Weights are in the draft now; who shares those of the file reads them again.
+void Converter::release_constants(const onnx::Node& node) {
+  for (const std::string& name : node.input()) {
+    const auto found = values_.find(name);
+    if (found == values_.end() || !found->second.is_constant()) continue;
+    if (initialisers_.count(name) > 0 || readers_.at(name) == 1) values_.erase(found);
   }
 }
 
@@ -324,8 +339,8 @@ ImportedNet Converter::convert() {
     if (is_needed_[i]) convert_node(nodes_[i]);
   }
   const auto result = values_.find(output_name_);
-  if (result == values_.end() || result->second.is_constant()) {
-    refuse_model(fmt::format("an output that is computed from the image, got '{}'", output_name_));
+  if (result == values_.end() || result->second.is_constant() || result->second.is_bytes) {
+    refuse_model(fmt::format("an output of floats that is computed from the image, got '{}'", output_name_));
   }
   return build();
 }
@@ -352,12 +367,15 @@ ImportedNet Converter::build() {
   name_drafts(is_needed);
   const std::string output = drafts_[static_cast<size_t>(result)].node.name;
   ImportedNet net;
+  ImportedBytes bytes;
   net.graph = Graph(NameTable().take(operator_names(source_.model().graph().name(), "network")));
   for (size_t i = 0; i < drafts_.size(); ++i) {
     if (!is_needed[i]) continue;
     Draft& draft = drafts_[i];
     for (const int input : draft.inputs) draft.node.inputs.push_back(drafts_[static_cast<size_t>(input)].node.name);
     const std::string& name = net.graph.add(draft.node);
+    if (draft.rounding) bytes.roundings[name] = *draft.rounding;
+    if (draft.weight_bytes) bytes.layers[name] = {draft.weight_bytes, draft.bias_bytes, draft.where};
     for (auto& [what, values] : draft.tensors) {
       std::vector<int64_t> shape = {static_cast<int64_t>(values.size())};
       const Node& node = draft.node;
@@ -370,6 +388,11 @@ ImportedNet Converter::build() {
   net.graph.set_output(output);
   if (source_.model().producer_name() == "onetap") {
     for (const onnx::Entry& entry : source_.model().metadata_props()) net.metadata[entry.key()] = entry.value();
+  }
+  if (!bytes.roundings.empty()) {
+    net.int8 = std::make_shared<TapNet>(int8_net(net, bytes, source_.label()));
+  } else if (!bytes.layers.empty()) {
+    notes_.push_back("weights are in integers and values are not: the weights were taken as the floats they stand for");
   }
   if (notes_.size() > kMaxNotes) notes_.resize(kMaxNotes);
   net.notes = std::move(notes_);

@@ -14,14 +14,26 @@
 
 namespace onetap {
 
+// How a QuantizeLinear rounds a value to bytes.
+struct OnnxRounding {
+  float scale = 0;
+  DType dtype = DType::kU8;
+  std::string where;  // the operator, for messages
+
+  bool operator==(const OnnxRounding& other) const { return scale == other.scale && dtype == other.dtype; }
+};
+
 // A node of the network without a name, its inputs by their places in the list of drafts.
 struct Draft {
   Node node;
   std::vector<int> inputs;
-  std::map<std::string, std::vector<float>> tensors;  // weight, bias, running_mean, running_var
-  std::vector<std::string> wishes;                    // names, best first
-  bool is_named_by_weight = false;                    // such a name goes before all others
-  bool is_shared = false;                             // values that others read are this one too
+  std::map<std::string, std::vector<float>> tensors;          // weight, bias, running_mean, running_var
+  std::shared_ptr<const OnnxBytes> weight_bytes, bias_bytes;  // where the model has them
+  std::optional<OnnxRounding> rounding;                       // of what it computes, before anybody reads it
+  std::string where;                                          // the operator, for messages
+  std::vector<std::string> wishes;                            // names, best first
+  bool is_named_by_weight = false;                            // such a name goes before all others
+  bool is_shared = false;                                     // values that others read are this one too
 };
 
 // A value of the model: a constant, or what a draft computes of one image.
@@ -30,6 +42,8 @@ struct OnnxValue {
   int draft = -1;
   // Extents behind the batch. A draft's own shape has one extent where the model keeps CxHxW of one pixel.
   std::vector<int64_t> dims;
+
+  bool is_bytes = false;  // behind a QuantizeLinear, before its DequantizeLinear
 
   bool is_constant() const { return constant != nullptr; }
 };
@@ -41,6 +55,8 @@ class Operator {
 
   // kData: "[onnx] Clip 'relu6' (opset 13): expected <what> (model.onnx)".
   [[noreturn]] void refuse(const std::string& expected) const;
+  // "Clip 'relu6' (opset 13)".
+  std::string where() const;
 
   const onnx::Attribute* find(std::string_view name) const;
   int64_t integer(std::string_view name, int64_t usual) const;
@@ -103,6 +119,7 @@ class Converter {
   void convert_node(const FlatNode& flat);
   void name_drafts(const std::vector<bool>& is_needed);
   ImportedNet build();
+  void release_constants(const onnx::Node& node);
   [[noreturn]] void refuse_model(const std::string& expected) const;
 
   const ModelSource& source_;
@@ -125,8 +142,12 @@ using ConvertOperator = OnnxValue (*)(Converter& converter, const Operator& op);
 ConvertOperator find_layer_operator(const std::string& op_type);  // ops_layers.cpp: convolutions, linear, batch norm
 ConvertOperator find_plain_operator(const std::string& op_type);  // ops_plain.cpp: functions, sums, products, pools
 ConvertOperator find_shape_operator(const std::string& op_type);  // ops_shape.cpp: shapes, pads, what changes nothing
+ConvertOperator find_rounding_operator(const std::string& op_type);  // ops_rounding.cpp: to bytes and back
 // ops_constants.cpp: operators all of whose inputs are constants, as those that compute a shape.
 ConvertOperator find_constant_operator(const std::string& op_type);
+
+// ops_rounding.cpp: integers as the floats that they stand for.
+OnnxValue fold_dequantize(Converter& converter, const Operator& op);
 
 // Padding above, to the left, below, to the right.
 struct Sides {

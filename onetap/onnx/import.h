@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,9 @@ struct ImportedNet {
   // NAME.weight and NAME.bias, of a bn NAME.running_mean and NAME.running_var too. Of an affine: factor and shift.
   std::map<std::string, Tensor> tensors;
   std::map<std::string, std::string> metadata;  // of a model that onetap wrote: as in a .tap file
-  std::vector<std::string> notes;               // what a user should know of it, one line each
+  // Of a quantised model: the int8 network that it is. graph and tensors are then the floats that it stands for.
+  std::shared_ptr<const TapNet> int8;
+  std::vector<std::string> notes;  // what a user should know of it, one line each
 };
 
 // kData, naming the operator and what would be needed, for a model that has no such form; kUsage for a shape that is
@@ -36,7 +39,8 @@ ImportedNet trainable_net(const ImportedNet& net);
 // As .safetensors, with the tensors' names.
 std::string tensor_file(const ImportedNet& net);
 
-// Frozen: batch norms folded, every weight kept, zeros too (sparse_to_taps() drops them). Metadata of our own models
+// Frozen: batch norms folded, every weight kept, zeros too (sparse_to_taps() drops them); of a quantised model its int8
+// network. Metadata of our own models
 // (mean, sd, classes) are taken over.
 TapNet frozen_net(const ImportedNet& net);
 

@@ -103,6 +103,10 @@ ImportedNet trainable_net(const ImportedNet& net) {
     ++split;
   }
   result.graph.set_output(value_of.at(net.graph.output()));
+  if (net.int8 != nullptr) {
+    result.notes.push_back(
+        "the model is quantised: weights are the floats that their bytes stand for, and values are not rounded");
+  }
   if (split > 0) {
     result.notes.push_back(fmt::format(
         "{} convolutions have a bias and no batch norm: the bias became a batch norm NAME_bn with statistics 0 and 1",
@@ -118,6 +122,7 @@ std::string tensor_file(const ImportedNet& net) {
 }
 
 TapNet frozen_net(const ImportedNet& net) {
+  if (net.int8 != nullptr) return *net.int8;
   TapNet frozen = Freezer(net).freeze();
   if (net.metadata.count("mean") > 0 && net.metadata.count("sd") > 0)
     read_tap_metadata(net.metadata, "metadata", frozen);

@@ -153,6 +153,7 @@ OnnxConstant ModelSource::constant(const onnx::Tensor& tensor) const {
     fail_data("[onnx] expected a tensor of floats or whole numbers, got type {} in '{}' ({})", tensor.data_type(),
               tensor.name(), label_);
   }
+  constant.type = tensor.data_type();
   const uint64_t bytes = static_cast<uint64_t>(count) * row->bytes;
   if (tensor.data_location() == onnx::Tensor::EXTERNAL) {
     constant.values = row->from_raw(external_bytes(tensor, bytes));

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -12,9 +13,18 @@
 
 namespace onetap {
 
+// Integers that a DequantizeLinear has made floats of: [outputs, ...], the zero being 0.
+struct OnnxBytes {
+  std::vector<int32_t> values;
+  std::vector<float> scales;  // one, or one per output
+  std::string problem;        // what keeps them from being the weights of an int8 layer; empty if nothing does
+};
+
 // A constant of the model: floats, or whole numbers such as shapes and axes. No dimensions: one number.
 struct OnnxConstant {
   std::vector<int64_t> dims;
+  int32_t type = onnx::Tensor::UNDEFINED;  // as in the file, where it is from there
+  std::shared_ptr<const OnnxBytes> bytes;  // of floats that come from them
   std::variant<std::vector<float>, std::vector<int64_t>> values;
 
   bool is_float() const { return values.index() == 0; }

@@ -248,6 +248,7 @@ ConvertOperator find_constant_operator(const std::string& op_type) {
       {"Mul", fold_arithmetic},
       {"Div", fold_arithmetic},
       {"ConstantOfShape", fold_constant_of_shape},
+      {"DequantizeLinear", fold_dequantize},
   };
   const auto found = table.find(op_type);
   return found == table.end() ? nullptr : found->second;

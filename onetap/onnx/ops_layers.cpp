@@ -24,6 +24,7 @@ void name_by_weight(Draft& draft, const std::string& initialiser) {
 void read_bias(Converter& converter, const Operator& op, int index, int64_t outputs, float factor, Draft& draft) {
   if (!op.has_input(index)) return;
   const OnnxConstant& bias = converter.floats(op, index);
+  draft.bias_bytes = bias.bytes;
   std::vector<float>& values = draft.tensors["bias"];
   values = converter.weights(op, bias);
   if (values.size() == 1) values.assign(static_cast<size_t>(outputs), values[0]);
@@ -58,7 +59,8 @@ OnnxValue convert_vector_conv(Converter& converter, const Operator& op, const On
 // Zeros around the image that nobody else reads are padding of the convolution.
 OnnxValue without_pad(Converter& converter, const std::string& name, const OnnxValue& x, Sides& sides) {
   const Draft& pad = converter.draft(x);
-  if (pad.node.op != Op::kPad || pad.node.fill != PadFill::kZero || !converter.has_one_reader(name)) return x;
+  if (pad.rounding || pad.node.op != Op::kPad || pad.node.fill != PadFill::kZero || !converter.has_one_reader(name))
+    return x;
   Sides all = sides;
   all.top += pad.node.sides[0];
   all.left += pad.node.sides[1];
@@ -97,6 +99,7 @@ OnnxValue convert_conv(Converter& converter, const Operator& op) {
         fmt::format("weights for {} channels, got {} of each of {} groups", x.dims[0], weight.dims[1], node.groups));
   }
   draft.tensors["weight"] = converter.weights(op, weight);
+  draft.weight_bytes = weight.bytes;
   read_bias(converter, op, 2, node.out, 1, draft);
   name_by_weight(draft, op.node.input(1));
   if (converter.shape(x).size() == 1) return convert_vector_conv(converter, op, x, weight, kernel, std::move(draft));
@@ -137,6 +140,7 @@ OnnxValue convert_matrix(Converter& converter, const Operator& op) {
   Draft draft;
   std::vector<float>& values = draft.tensors["weight"];
   values = converter.weights(op, weight);
+  draft.weight_bytes = weight.bytes;
   if (!is_turned) values = transposed(values, inputs, outputs);
   if (const float alpha = is_gemm ? op.real("alpha", 1) : 1; alpha != 1) {
     for (float& value : values) value *= alpha;

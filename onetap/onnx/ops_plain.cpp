@@ -87,7 +87,11 @@ OnnxValue convert_add(Converter& converter, const Operator& op) {
   const int constant = constant_index(converter, op);
   if (constant < 0) return convert_sum(converter, op);
   const OnnxValue& x = converter.computed(op, 1 - constant);
-  return scaled(converter, op, x, op.node.input(1 - constant), {}, per_channel(converter, op, x, constant));
+  const auto bytes = converter.floats(op, constant).bytes;
+  const OnnxValue sum =
+      scaled(converter, op, x, op.node.input(1 - constant), {}, per_channel(converter, op, x, constant));
+  if (Draft& made = converter.draft(sum); made.node.op == Op::kAffine) made.bias_bytes = bytes;
+  return sum;
 }
 
 OnnxValue convert_sub(Converter& converter, const Operator& op) {
@@ -125,7 +129,11 @@ OnnxValue convert_mul(Converter& converter, const Operator& op) {
   const int constant = constant_index(converter, op);
   if (constant >= 0) {
     const OnnxValue& x = converter.computed(op, 1 - constant);
-    return scaled(converter, op, x, op.node.input(1 - constant), per_channel(converter, op, x, constant), {});
+    const auto bytes = converter.floats(op, constant).bytes;
+    const OnnxValue product =
+        scaled(converter, op, x, op.node.input(1 - constant), per_channel(converter, op, x, constant), {});
+    if (Draft& made = converter.draft(product); made.node.op == Op::kAffine) made.weight_bytes = bytes;
+    return product;
   }
   OnnxValue a = converter.computed(op, 0), b = converter.computed(op, 1);
   for (int i = 0; i < 2; ++i) {
@@ -252,7 +260,9 @@ OnnxValue scaled(Converter& converter, const Operator& op, const OnnxValue& x, c
   const bool alone = converter.has_one_reader(name);
   Draft& made = converter.draft(x);
   const bool is_layer = made.node.op == Op::kLinear || (made.node.op == Op::kConv && scale.empty());
-  const bool takes_in = alone && (is_layer || made.node.op == Op::kAffine);
+  // What is rounded, or has weights in bytes, stays as the model has it.
+  const bool is_free = !made.rounding && !(is_layer && made.weight_bytes);
+  const bool takes_in = alone && is_free && (is_layer || made.node.op == Op::kAffine);
   if (!takes_in) {
     Draft draft;
     draft.node = default_node(Op::kAffine);

@@ -116,7 +116,7 @@ OnnxValue pad_channels(Converter& converter, const Operator& op, const OnnxValue
   draft.node.out = in + front + behind;
   OnnxValue from = x;
   const Draft& source = converter.draft(x);
-  if (source.node.op == Op::kSubsample && source.node.out == converter.shape(x)[0] &&
+  if (!source.rounding && source.node.op == Op::kSubsample && source.node.out == converter.shape(x)[0] &&
       converter.has_one_reader(op.node.input(0))) {
     OnnxValue before;
     before.draft = source.inputs[0];

@@ -5,6 +5,7 @@
 #include "onetap/base/version.h"
 #include "onetap/graph/op.h"
 #include "onetap/graph/tap_layout.h"
+#include "onetap/onnx/int8_facts.h"
 #include "onetap/onnx/schema.h"
 #include "onetap/quant/int8_plan.h"
 #include "onetap/tap/moves.h"
@@ -80,7 +81,8 @@ bool is_moved_input(const Graph& graph, const Node& node) {
   return layout.taps == 1 && layout.share_outputs >= layout.outputs;
 }
 
-// A shift as a depthwise convolution: its kernel is as large as its furthest tap that reaches the image.
+// A shift as a depthwise convolution: its kernel is as large as its furthest tap that reaches the image. In int8
+// networks it has a centre: the reader would need a pad of bytes for other kernels.
 struct MovedKernel {
   MovedKernel(const TapNet& net, const Node& node) : taps(moved_taps(net, node)) {
     for (const PlaneTap& tap : taps.taps) {
@@ -89,6 +91,9 @@ struct MovedKernel {
       left = std::max<int64_t>(left, -tap.right);
       right = std::max<int64_t>(right, tap.right);
     }
+    if (!net.is_int8()) return;
+    up = down = std::max(up, down);
+    left = right = std::max(left, right);
   }
 
   Extent2 size() const { return {up + down + 1, left + right + 1}; }
@@ -433,6 +438,11 @@ std::string onnx_model(const TapNet& net, const OnnxOptions& options) {
     onnx::Entry& entry = *message.add_metadata_props();
     entry.set_key(as_utf8(key));
     entry.set_value(as_utf8(value));
+  }
+  if (net.is_int8()) {
+    onnx::Entry& entry = *message.add_metadata_props();
+    entry.set_key(kInt8FactsKey);
+    entry.set_value(int8_facts_text(net));
   }
   GraphWriter(net, options, *message.mutable_graph()).write();
   check_size(net, message.ByteSizeLong());

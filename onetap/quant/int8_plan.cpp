@@ -59,7 +59,7 @@ class Int8Planner {
       if (is_kept(*step.node)) kept.insert(step.node->name);
     }
     const std::vector<DType> types = int8_types(result_.plan, kept);
-    size_t scales = 0;
+    std::set<std::string> scaled;
     for (size_t i = 0; i < types.size(); ++i) {
       Int8Value value;
       value.dtype = types[i];
@@ -71,12 +71,14 @@ class Int8Planner {
         if (!(value.scale >= std::numeric_limits<float>::min()) || !std::isfinite(value.scale)) {
           fail_data("[quant] expected a positive scale, got {:g} ('{}')", value.scale, node.name);
         }
-        ++scales;
+        scaled.insert(node.name);
       }
       result_.values.push_back(value);
     }
-    if (scales != net_.value_scales.size()) {
-      fail_data("[quant] expected scales of {} values, got {}", scales, net_.value_scales.size());
+    for (const auto& [name, scale] : net_.value_scales) {
+      if (scaled.count(name) > 0) continue;
+      fail_data("[quant] expected scales of the {} values that steps keep in bytes, got one of '{}' too", scaled.size(),
+                name);
     }
   }
 

@@ -6,6 +6,8 @@
 #include "onetap/journal/run_files.h"
 #include "onetap/report/page_data.h"
 #include "onetap/report/page_files.h"
+#include "onetap/tap/tap_file.h"
+#include "onetap/tap/test_fact.h"
 
 #include <system_error>
 #include <utility>
@@ -43,6 +45,15 @@ auto read_or_note(Read&& read, std::vector<std::string>& notices) -> std::option
   }
 }
 
+ReportInt8 read_int8(const std::filesystem::path& path) {
+  const TapNet net = read_tap(path);
+  if (!net.is_int8()) fail_data("[report] expected an int8 network, got floats ({})", path.string());
+  ReportInt8 int8;
+  int8.bytes = std::filesystem::file_size(path);
+  if (const auto tested = test_fact(net)) int8.accuracy = tested->accuracy;
+  return int8;
+}
+
 }  // namespace
 
 ReportRun read_report_run(const std::filesystem::path& run) {
@@ -67,6 +78,9 @@ ReportRun read_report_run(const std::filesystem::path& run) {
   }
   const uint64_t bytes = std::filesystem::file_size(files.model(), error);
   if (!error) report.file_bytes = bytes;
+  if (std::filesystem::exists(files.int8_model(), error)) {
+    report.int8 = read_or_note([&] { return read_int8(files.int8_model()); }, report.notices);
+  }
   if (!report.recipe && !report.graph && report.metrics.empty() && report.attention.empty()) {
     fail_data("[report] expected a run, got nothing that can be read ({}: {})", run.string(), report.notices.front());
   }

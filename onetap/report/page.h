@@ -16,6 +16,13 @@
 
 namespace onetap {
 
+// model-int8.tap of a run.
+struct ReportInt8 {
+  uint64_t bytes = 0;
+  std::optional<double> accuracy;    // that `quantize` found, on all or some of the test images
+  std::optional<double> latency_ms;  // if somebody measured it
+};
+
 struct ReportRun {
   std::string label;  // as the user typed the run
   // Absent where the file that holds it is damaged.
@@ -28,6 +35,7 @@ struct ReportRun {
   std::optional<ClassScores> classes;             // what `eval --per-class` found
   std::optional<uint64_t> file_bytes;             // of model.tap, if the run is frozen
   std::optional<double> latency_ms;               // of model.tap, if somebody measured it
+  std::optional<ReportInt8> int8;                 // if the run is quantized
 };
 
 // Takes no lock: a run that is going on can be read. What is damaged costs no more than itself: a file, or a line of

@@ -277,6 +277,9 @@ Json run_data(const ReportRun& run) {
   object["provenance"] = run.provenance;
   object["file_bytes"] = run.file_bytes ? Json(*run.file_bytes) : Json(nullptr);
   object["latency_ms"] = number(run.latency_ms);
+  object["int8_bytes"] = run.int8 ? Json(run.int8->bytes) : Json(nullptr);
+  object["int8_accuracy"] = run.int8 ? number(run.int8->accuracy) : Json(nullptr);
+  object["int8_latency_ms"] = run.int8 ? number(run.int8->latency_ms) : Json(nullptr);
   object["classes"] = class_data(run.classes);
   object["curves"] = curves(epochs, sal);
   object["attention"] = attention(run.attention);

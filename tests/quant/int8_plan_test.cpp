@@ -142,7 +142,8 @@ TEST(Int8Plan, RefusesWhatDoesNotFit) {
     expect_error(ErrorKind::kData, message, [&] { plan_int8(net); });
   };
   refused("expected a scale of the value of 'r'", [](TapNet& net) { net.value_scales.erase("r"); });
-  refused("expected scales of 3 values, got 4", [](TapNet& net) { net.value_scales["fc"] = 1; });
+  refused("expected scales of the 3 values that steps keep in bytes, got one of 'fc' too",
+          [](TapNet& net) { net.value_scales["fc"] = 1; });
   refused("expected a positive scale, got 0", [](TapNet& net) { net.value_scales["x"] = 0; });
   refused("expected a positive scale, got inf", [](TapNet& net) { net.value_scales["x"] = INFINITY; });
   refused("expected a positive scale, got nan", [](TapNet& net) { net.value_scales["x"] = NAN; });

@@ -18,9 +18,9 @@ QUICK = ["--seconds", "0.01"]
 MEASURES = ("milliseconds", "bytes", "macs", "memory")
 
 
-def has_onnxruntime():
+def has_onnxruntime(modules="numpy, onnxruntime"):
     python = os.environ.get("ONETAP_PYTHON", "python3")
-    check = subprocess.run([python, "-c", "import numpy, onnxruntime"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    check = subprocess.run([python, "-c", "import " + modules], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return check.returncode == 0
 
 
@@ -52,7 +52,7 @@ class Frontier(CommandTest):
         """A finished run with this hard accuracy on record."""
         flags = ["--method", method] + (["--share", share] if method == "sal" else [])
         text = self.succeeds("nets", "resnet8", "--width", width, *flags, "--text").stdout
-        sharing = f"share = {share}\n" if method == "sal" else ""
+        sharing = f"share = {json.dumps(share)}\n" if method == "sal" else ""
         self.write(os.path.join(path, "config.toml"),
                    f'arch = "resnet8"\nwidth = {width}\nmethod = "{method}"\n{sharing}epochs = 1\ndata = "{data}"\n'
                    f'seed = {seed}\n\n[provenance]\nonetap = "test"\n')
@@ -66,6 +66,11 @@ class Frontier(CommandTest):
         if frozen:
             self.tap(os.path.join(path, "model.tap"), width, flags)
         return self.path(path)
+
+    def quantize(self, model, out=None):
+        out = out or os.path.join(os.path.dirname(model), "model-int8.tap")
+        self.succeeds("quantize", model, "--data", DATA, "-o", out)
+        return out
 
     def command(self, *arguments):
         return ["frontier", *arguments, "-o", self.out, *QUICK]
@@ -128,6 +133,55 @@ class Points(Frontier):
         kinds = [point["kind"] for point in self.points(model, "--data", DATA, data=DATA).values()]
         self.assertEqual(kinds, ["magnitude taps=1"])
 
+    def test_int8_files_are_kinds_of_their_own(self):
+        for name, method in (("dense", "conv"), ("sal", "sal")):
+            run = self.make_run("runs/" + name, 0.9, method=method, share="4x4", data=DATA)
+            self.quantize(os.path.join(run, "model.tap"))
+        alone = self.quantize(self.tap("files/tiny.tap"), self.path("files", "tiny-int8.tap"))
+        answer = self.frontier(self.path("runs"), alone, "--data", DATA)[DATA]
+        points = {p["name"]: p for p in answer["points"]}
+        self.assertEqual({name: (p["kind"], p["type"], p["network"]) for name, p in points.items()}, {
+            "runs/dense": ("dense", "f32", "resnet8 w4"),
+            "runs/sal": ("sal taps=1 share=4x4", "f32", "resnet8 w4"),
+            "runs/dense/model-int8.tap": ("dense int8", "int8", "resnet8 w4"),
+            "runs/sal/model-int8.tap": ("sal taps=1 share=4x4 int8", "int8", "resnet8 w4"),
+            "files/tiny-int8.tap": ("dense int8", "int8", "resnet8")})
+        for name in ("runs/dense/model-int8.tap", "files/tiny-int8.tap"):
+            path = self.path(name)
+            tested = json.loads(self.succeeds("eval", path, "--data", DATA, "--json").stdout)[0]["accuracy"]
+            self.assertAlmostEqual(points[name]["accuracy"], 100 * tested)
+            self.assertEqual(points[name]["accuracy_of"], "file")
+            self.assertEqual(points[name]["bytes"], os.path.getsize(path))
+        self.assertEqual(points["runs/dense"]["macs"], points["runs/dense/model-int8.tap"]["macs"])
+        # Dense networks of floats against all other kinds, those of int8 against int8.
+        rows = {(row["dense"], row["kind"]) for row in answer["equal_accuracy"]}
+        int8 = "sal taps=1 share=4x4 int8"
+        self.assertEqual(rows, {("runs/dense", "sal taps=1 share=4x4"), ("runs/dense", "dense int8"), ("runs/dense", int8),
+                                ("runs/dense/model-int8.tap", int8), ("files/tiny-int8.tap", int8)})
+
+    def test_int8_files_never_have_the_accuracy_of_the_run(self):
+        run = self.make_run("run", 0.77, data=DATA)
+        file = self.quantize(os.path.join(run, "model.tap"))
+        with open(file, "rb") as content:
+            header = content.read()[8:]
+        tested = float(re.search(rb'"about.tested":"([0-9.e-]+) of 40 images, shapes"', header).group(1))
+        points = self.points(run, "--no-eval", data=DATA)
+        self.assertEqual({name: p["accuracy_of"] for name, p in points.items()},
+                         {"run": "run", "run/model-int8.tap": "quantize"})
+        self.assertAlmostEqual(points["run/model-int8.tap"]["accuracy"], 100 * tested)
+        for other in ("0.5 of 40 images, cifar10", "much"):
+            set_fact(file, "tested", other)
+            self.assertEqual(list(self.points(run, "--no-eval", data=DATA)), ["run"])
+            self.assertIn("run/model-int8.tap left out", self.result.stderr)
+
+    def test_int8_files_of_seeds(self):
+        for seed in range(2):
+            run = self.make_run(f"runs/s{seed}", 0.9, seed=seed, data=DATA)
+            self.quantize(os.path.join(run, "model.tap"))
+        points = self.points(self.path("runs"), "--mean-seeds", data=DATA)
+        self.assertEqual({name: (p["kind"], p["seeds"]) for name, p in points.items()},
+                         {"s0": ("dense", 2), "s0/model-int8.tap": ("dense int8", 2)})
+
     def test_data_that_is_not_here(self):
         self.make_run("a", 0.9, data="cifar10:" + self.path("nowhere"))
         points = self.points(self.path("a"))
@@ -181,6 +235,22 @@ class Points(Frontier):
         self.assertIn("ms / ONNX Runtime's", self.text("frontier.md"))
         self.assertNotIn("by ONNX Runtime", self.text("CIFAR-10-bytes.svg"))
         self.assertIn("by ONNX Runtime", self.text("CIFAR-10-milliseconds.svg"))
+
+    @unittest.skipUnless(has_onnxruntime("numpy, onnxruntime, onnx"), "no onnxruntime and onnx")
+    def test_int8_networks_by_onnxruntime(self):
+        for name, method in (("dense", "conv"), ("sal", "sal")):
+            run = self.make_run("runs/" + name, 0.9, method=method, data=DATA)
+            self.quantize(os.path.join(run, "model.tap"))
+        answer = self.frontier(self.path("runs"), "--against", "onnxruntime")[DATA]
+        peers = {p["name"]: p for p in answer["points"] if p["run_by"] != "onetap"}
+        self.assertEqual(sorted(peers), ["dense", "dense/model-int8.tap"])
+        peer = peers["dense/model-int8.tap"]
+        self.assertRegex(peer["kind"], r"^dense int8 by ONNX Runtime [\d.]+$")
+        self.assertEqual((peer["type"], peer["bytes"]), ("int8", None))
+        self.assertIn("int8 by ONNX Runtime: it quantizes the same network of floats itself", self.text("frontier.md"))
+        rows = {row["dense"]: row for row in answer["equal_accuracy"] if row["kind"] == "sal taps=1 share=1 int8"}
+        self.assertEqual(rows["dense/model-int8.tap"]["onnxruntime_milliseconds"], peer["milliseconds"])
+        self.assertEqual(rows["dense"]["onnxruntime_milliseconds"], peers["dense"]["milliseconds"])
 
     def test_onnxruntime_that_is_not_there(self):
         self.make_run("a", 0.9)

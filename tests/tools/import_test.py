@@ -503,6 +503,24 @@ class Verb(CommandTest):
                 self.assertEqual(again.pop("about.imported"), "made.onnx")
                 self.assertEqual(about, again)
 
+    def test_our_own_export_of_int8_comes_back(self):
+        subprocess.run([DUMP_NETS, self.dir, "1", "0"], check=True)
+        made, first, again = self.path("made.onnx"), self.path("int8.tap"), self.path("again.tap")
+        for name in ("resnet-A", "resnet-B", "share-all"):
+            self.succeeds("quantize", self.path(name + ".tap"), "--data", "shapes:train=16,test=10", "-o", first)
+            self.succeeds("export", first, "--to", "onnx", "-o", made)
+            result = self.succeeds("import", made, "--tap", "-o", again)
+            self.assertEqual(result.stderr, "")
+            with open(first, "rb") as one, open(again, "rb") as other:
+                contents = [one.read(), other.read()]
+            headers = [self.tensors(first), self.tensors(again)]
+            self.assertEqual(headers[1]["__metadata__"].pop("about.imported"), "made.onnx")
+            self.assertEqual(headers[0], headers[1], name)
+            tensors = [content[8 + struct.unpack("<Q", content[:8])[0]:] for content in contents]
+            self.assertEqual(tensors[0], tensors[1], name)
+        result = self.succeeds("import", made, "-o", self.path("floats"))
+        self.assertIn("the model is quantised: weights are the floats", result.stderr)
+
     def test_bad_places_and_flags_leave_nothing(self):
         path = self.write("net.onnx", self.model().SerializeToString())
         os.mkdir(self.path("folder"))

@@ -73,6 +73,26 @@ class Verb(CommandTest):
         self.assertEqual([run["epochs_done"] for run in shown][::2], [2, 2])
         return shown[1]
 
+    def test_int8_files_of_runs(self):
+        runs = [make_run(self.path(label), epochs=2) for label in ("both", "floats")]
+        for run in runs:
+            self.succeeds("nets", "resnet8", "--width", 4, "--tap", os.path.join(run, "model.tap"))
+        int8 = os.path.join(runs[0], "model-int8.tap")
+        report = json.loads(self.succeeds("quantize", os.path.join(runs[0], "model.tap"), "--data",
+                                          "shapes:train=16,test=40", "-o", int8, "--json").stdout)
+        self.succeeds("report", *runs, "-o", self.path("x.html"), "--latency")
+        data = re.search(r'id="data">(.*?)</script>', self.page(self.path("x.html")), re.S).group(1)
+        both, floats = json.loads(data)["runs"]
+        self.assertEqual((both["int8_bytes"], both["int8_accuracy"]),
+                         (os.path.getsize(int8), report["stages"][1]["accuracy"]))
+        self.assertLess(both["int8_bytes"], both["file_bytes"])
+        for run, key in ((both, "latency_ms"), (both, "int8_latency_ms"), (floats, "latency_ms")):
+            self.assertGreater(run[key], 0)
+        self.assertEqual([floats[key] for key in ("int8_bytes", "int8_accuracy", "int8_latency_ms")], [None] * 3)
+
+    def test_damaged_int8_file(self):
+        self.assertIsNone(self.damaged("model-int8.tap", "x" * 100)["int8_bytes"])
+
     def test_damaged_metrics(self):
         self.assertEqual(self.damaged("metrics.jsonl", "\x01\n" * 3)["epochs_done"], 0)
 

@@ -157,6 +157,7 @@ void add_rival(const BenchArguments& options, const std::shared_ptr<const Model>
               std::make_unique<Ours>(floats, bench.setting, options.threads), floats->macs(), false);
   } else if (rival == "onnxruntime") {
     auto benchmark = onnxruntime_benchmark(bench.net, bench.setting, version);
+    if (int8) version += fmt::format(", its own QDQ int8, {} images", kOnnxRuntimeCalibrationImages);
     add_entry(bench, "onnxruntime", version, std::move(benchmark), dense_macs, int8);
   } else {
     if (!training_installed()) throw MissingPeer("[bench] this onetap has no training module, which LibTorch is in");

@@ -24,9 +24,11 @@ class MissingPeer : public Error {
   explicit MissingPeer(const std::string& message) : Error(ErrorKind::kUsage, message) {}
 };
 
+// Random images that onnxruntime calibrates an int8 network with.
+constexpr int64_t kOnnxRuntimeCalibrationImages = 32;
+
 // Python's onnxruntime on the network as ONNX, in a process of its own. MissingPeer if there is none. An int8 network
-// goes there as floats and is quantized by onnxruntime itself: QDQ, static, weights per output channel, with the
-// setting's images and as many more.
+// goes there as floats and is quantized by onnxruntime itself: QDQ, static, weights per output channel.
 std::unique_ptr<Benchmark> onnxruntime_benchmark(const TapNet& net, const BenchSetting& setting, std::string& version);
 
 // LibTorch on the network with every tap. Of the training module.

@@ -43,7 +43,7 @@ class OnnxRuntime : public Benchmark {
                                         folder_.file("bench.py"), folder_.file("model.onnx"), folder_.file("input.bin"),
                                         std::to_string(setting.threads)};
     if (net.is_int8()) {
-      const BenchSetting more = random_images(net.graph, 1, kCalibrationImages);
+      const BenchSetting more = random_images(net.graph, 1, kOnnxRuntimeCalibrationImages);
       write_file_atomic(folder_.file("images.bin"), bytes_of(more.images));
       command.insert(command.end(), {"int8", folder_.file("images.bin")});
     }
@@ -55,7 +55,6 @@ class OnnxRuntime : public Benchmark {
           net.is_int8() ? "onnxruntime and onnx" : "onnxruntime", net.is_int8() ? "onnxruntime onnx" : "onnxruntime"));
     }
     version = answer[1];
-    if (net.is_int8()) version += fmt::format(", its own QDQ int8, {} images", kCalibrationImages);
     // Two ways of rounding to bytes agree less than two orders of adding up floats do.
     check_outputs(net.is_int8() ? floats : net, setting, {answer.begin() + 2, answer.end()},
                   net.is_int8() ? 0.5 : 1e-3);
@@ -69,8 +68,6 @@ class OnnxRuntime : public Benchmark {
   }
 
  private:
-  static constexpr int64_t kCalibrationImages = 32;
-
   static std::string_view bytes_of(const std::vector<float>& floats) {
     return {reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float)};
   }

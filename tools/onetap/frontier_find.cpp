@@ -53,8 +53,14 @@ class Finder {
     }
   }
 
+  void take_run(const fs::path& directory) {
+    take(directory);
+    std::error_code ignored;
+    if (const fs::path int8 = RunFiles(directory).int8_model(); fs::exists(int8, ignored)) take(int8);
+  }
+
   void search(const fs::path& directory, int depth) {
-    if (RunFiles(directory).holds_run()) return take(directory);
+    if (RunFiles(directory).holds_run()) return take_run(directory);
     if (depth == 0) return;
     const bool is_frontier = has_results(directory);
     for (const fs::path& path : sorted_entries(directory)) {

@@ -7,6 +7,7 @@
 #include "onetap/data/source.h"
 #include "onetap/graph/method.h"
 #include "onetap/tap/tap_file.h"
+#include "onetap/tap/test_fact.h"
 #include "tools/onetap/bench_model.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/eval.h"
@@ -27,8 +28,8 @@ namespace {
 struct Opened {
   FrontierPoint point;
   TapNet net;
-  std::optional<Recipe> recipe;  // of a run
-  std::optional<RunScores> scores;
+  std::optional<Recipe> recipe;     // of the run that it is, or that it lies in
+  std::optional<RunScores> scores;  // of a run
   BenchSetting images;
   std::unique_ptr<ModelBenchmark> ours;
   std::unique_ptr<Benchmark> onnxruntime;
@@ -76,10 +77,10 @@ std::string network_name(const Recipe& recipe) {
   return recipe.width ? fmt::format("{} w{}", arch, *recipe.width) : arch;
 }
 
-// A file says how it was trained if `freeze` made it.
-std::string kind_of_file(const TapNet& net) {
-  const auto fact = net.facts.find("method");
-  return fact == net.facts.end() ? method_summary(net.graph) : fact->second;
+// A file says how it was trained if `freeze` made it; others have the kind of the run that they lie in, if any.
+std::string kind_of_file(const TapNet& net, const std::string& kind_of_run) {
+  if (const auto fact = net.facts.find("method"); fact != net.facts.end()) return fact->second;
+  return kind_of_run.empty() ? method_summary(net.graph) : kind_of_run;
 }
 
 void warn_of_another_step(const Opened& opened) {
@@ -204,17 +205,13 @@ class Measuring {
  private:
   int open_one(const fs::path& path, Opened& opened) {
     FrontierPoint& point = opened.point;
+    std::string kind_of_run;
     point.file = path;
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) {
       const RunFiles run(path);
-      opened.recipe = run.read_config();
-      const Graph graph = run.read_graph();
-      point.kind = method_summary(graph);
-      point.network = network_name(*opened.recipe);
-      Recipe setting = *opened.recipe;
-      setting.seed = 0;
-      point.setting = recipe_text(setting);
+      take_recipe(run, opened);
+      point.kind = method_summary(run.read_graph());
       opened.scores = read_scores(run);
       point.file = run.model();
       if (!fs::exists(point.file, ignored)) {
@@ -230,12 +227,25 @@ class Measuring {
         if (frozen.interrupted_by != 0) return frozen.interrupted_by;
         point.file = frozen.file;
       }
+    } else if (const RunFiles run(path.parent_path()); run.holds_run()) {
+      take_recipe(run, opened);
+      kind_of_run = method_summary(run.read_graph());
+      point.setting += path.filename().string();  // two files of a run are no two seeds
     }
     opened.net = read_tap(point.file);
+    point.type = weight_type_name(opened.net);
     warn_of_another_step(opened);
     if (point.network.empty()) point.network = opened.net.graph.name();
-    if (point.kind.empty()) point.kind = kind_of_file(opened.net);
+    if (point.kind.empty()) point.kind = kind_of_file(opened.net, kind_of_run);
     return 0;
+  }
+
+  static void take_recipe(const RunFiles& run, Opened& opened) {
+    opened.recipe = run.read_config();
+    opened.point.network = network_name(*opened.recipe);
+    Recipe setting = *opened.recipe;
+    setting.seed = 0;
+    opened.point.setting = recipe_text(setting);
   }
 
   void prepare(Opened& opened) {
@@ -264,7 +274,17 @@ class Measuring {
       point.accuracy_of = "file";
       return;
     }
-    if (!opened.scores) fail_data("[frontier] expected data to test on or a test on record, got neither");
+    // A run tested its network of floats: that is no accuracy of an int8 file.
+    if (const auto tested = test_fact(opened.net); tested && point.is_int8()) {
+      if (tested->data == parse_data_spec(spec).kind) {
+        point.accuracy = percent(tested->accuracy);
+        point.accuracy_of = "quantize";
+        return;
+      }
+    }
+    if (!opened.scores || point.is_int8()) {
+      fail_data("[frontier] expected data to test on or a test on record, got neither");
+    }
     point.accuracy = percent(opened.scores->acc_hard.value_or(opened.scores->acc_soft));
     point.accuracy_of = "run";
   }
@@ -292,6 +312,14 @@ class Measuring {
 
 bool FrontierPoint::is_dense() const {
   return kind == "dense";
+}
+
+bool FrontierPoint::is_int8() const {
+  return type == "int8";
+}
+
+std::string FrontierPoint::kind_name() const {
+  return kind + (is_int8() ? " int8" : "") + (run_by == "onetap" ? "" : " by " + run_by);
 }
 
 std::vector<FrontierPoint> measure_points(const FrontierOptions& options, int& interrupted_by) {

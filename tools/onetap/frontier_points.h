@@ -34,16 +34,18 @@ struct FrontierOptions {
 struct FrontierPoint {
   std::string name;     // unique
   std::string network;  // architecture and width
-  std::string kind;     // method and sharing, as `count` and `eval` print them; points of a kind have one front
+  std::string kind;     // method and sharing, as `count` and `eval` print them
+  std::string type;     // of its weights: "f32", "f16", "int8"
   std::string run_by = "onetap";
   std::string data;     // what it was tested on: points of one data set are compared
-  std::string setting;  // the recipe but for its seed; of files: nothing
+  std::string setting;  // the recipe but for its seed, and the name of a file beside model.tap; of other files: nothing
   std::filesystem::path file;
 
   double accuracy = 0;                // in percent
   std::optional<double> accuracy_sd;  // over seeds, where there are several
   size_t seeds = 1;
-  std::string accuracy_of;  // "file", tested here, or "run": the last hard accuracy on its record
+  // "file": tested here; "quantize": tested by that verb, which made the file; "run": the last hard accuracy on record.
+  std::string accuracy_of;
 
   Quantiles milliseconds;
   // Nothing of a network that another runtime runs: that keeps it in a form of its own.
@@ -53,11 +55,14 @@ struct FrontierPoint {
   std::optional<double> memory;   // bytes that the runtime takes: packed weights, activations, scratch
 
   bool is_dense() const;
+  bool is_int8() const;
+  // Points of one name have one front: "dense", "dense int8 by ONNX Runtime 1.31.1".
+  std::string kind_name() const;
 };
 
 // Run directories and .tap files among the arguments and, where an argument is another directory (of a sweep, of a
-// reproduction, of models), below it. Sorted within an argument; what comes twice is there once. What cannot be found
-// is a warning if there is something else, and an error (kData) if not.
+// reproduction, of models), below it. A run's int8 file comes behind the run. Sorted within an argument; what comes
+// twice is there once. What cannot be found is a warning if there is something else, and an error (kData) if not.
 std::vector<std::filesystem::path> find_networks(const FrontierOptions& options);
 
 // Opened, tested and timed, all in turns within one run. What cannot be used is a warning. kData if nothing is left. A

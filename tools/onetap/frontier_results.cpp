@@ -14,10 +14,6 @@
 namespace onetap::tool {
 namespace {
 
-std::string kind_name(const FrontierPoint& point) {
-  return point.run_by == "onetap" ? point.kind : fmt::format("{} by {}", point.kind, point.run_by);
-}
-
 // For files and links to them: "shapes:test=40" becomes "shapes-test-40". A number tells paths apart that read alike
 // then.
 std::string file_name(const std::string& data, size_t number) {
@@ -49,10 +45,11 @@ void find_fronts(FrontierKind& kind) {
 std::vector<FrontierKind> find_kinds(const std::vector<const FrontierPoint*>& points) {
   std::vector<FrontierKind> kinds;
   for (const FrontierPoint* point : points) {
-    const std::string name = kind_name(*point);
+    const std::string name = point->kind_name();
     auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const FrontierKind& k) { return k.name == name; });
     if (kind == kinds.end()) {
-      kind = kinds.insert(kinds.end(), FrontierKind{name, point->is_dense(), point->run_by == "onetap", {}, {}});
+      kind = kinds.insert(kinds.end(),
+                          FrontierKind{name, point->is_dense(), point->is_int8(), point->run_by == "onetap", {}, {}});
     }
     kind->points.push_back(point);
   }
@@ -80,7 +77,8 @@ std::vector<EqualAccuracy> equal_accuracies(const FrontierData& data) {
     if (!dense.is_dense || !dense.is_ours) continue;
     for (const FrontierPoint* point : dense.points) {
       for (const FrontierKind& kind : data.kinds) {
-        if (kind.is_dense) continue;
+        const bool is_other = !kind.is_dense || (kind.is_ours && kind.is_int8 && !dense.is_int8);
+        if (!is_other || (dense.is_int8 && !kind.is_int8)) continue;
         EqualAccuracy equal{point, &kind, {}, peer_milliseconds(data, *point)};
         for (const auto& front : kind.fronts) equal.costs.push_back(cost_at(front, point->accuracy));
         list.push_back(std::move(equal));

@@ -27,6 +27,7 @@ const std::vector<CostMeasure>& cost_measures();
 struct FrontierKind {
   std::string name;
   bool is_dense = false;
+  bool is_int8 = false;
   bool is_ours = true;
   std::vector<const FrontierPoint*> points;  // accuracies ascend
   // One for each measure; ids are places in `points`. Empty where nothing of the kind has the measure.
@@ -35,7 +36,8 @@ struct FrontierKind {
   bool is_on_front(size_t point, size_t measure) const;
 };
 
-// What a kind costs at the accuracy of a dense network, by its fronts.
+// What a kind costs at the accuracy of a dense network, by its fronts. Of networks of floats every other kind is told,
+// of int8 networks the other kinds of int8.
 struct EqualAccuracy {
   const FrontierPoint* dense = nullptr;
   const FrontierKind* kind = nullptr;

@@ -22,8 +22,8 @@ std::vector<FrontierPoint> mean_over_seeds(const std::vector<FrontierPoint>& poi
   for (const FrontierPoint& point : points) {
     const auto is_alike = [&](const auto& group) {
       const FrontierPoint& other = *group.front();
-      return !point.setting.empty() && other.setting == point.setting && other.run_by == point.run_by &&
-             other.kind == point.kind && other.data == point.data;
+      return !point.setting.empty() && other.setting == point.setting && other.data == point.data &&
+             other.kind_name() == point.kind_name();
     };
     const auto group = std::find_if(groups.begin(), groups.end(), is_alike);
     if (group == groups.end()) {

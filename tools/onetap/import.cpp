@@ -117,7 +117,8 @@ void import_tap(const ImportArguments& options, const ImportOptions& import_opti
   if (pixels.mean) net.pixels.mean = *pixels.mean;
   if (pixels.sd) net.pixels.sd = *pixels.sd;
   naming_file(options.model, [&] { check_tap_net(net); });
-  if (const auto taps = sparse_to_taps(net); !taps.empty()) {
+  // The reader of quantised models has done so where the model does not say it.
+  if (const auto taps = net.is_int8() ? std::vector<ConvertedConv>() : sparse_to_taps(net); !taps.empty()) {
     console().note(fmt::format("{} convolutions are mostly zeros and became tap convolutions, such as '{}'",
                                taps.size(), taps.front().name));
   }

@@ -12,6 +12,7 @@
 #include "onetap/runtime/calibrate.h"
 #include "onetap/runtime/layer_errors.h"
 #include "onetap/tap/tap_file.h"
+#include "onetap/tap/test_fact.h"
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/executor.h"
@@ -91,9 +92,11 @@ class Quantization {
       fail_data("[quantize] expected training images to calibrate with, got none ({})", arguments_.data);
     }
     add_stage("before", net, fs::file_size(arguments_.source));
-    const TapNet made = naming_file(arguments_.source, [&] { return quantize_net(net, calibrate(net), options); });
-    const std::string bytes = tap_bytes(made);
-    add_stage("after", parse_tap(bytes, arguments_.out), bytes.size());  // as whoever reads it will
+    TapNet made = naming_file(arguments_.source, [&] { return quantize_net(net, calibrate(net), options); });
+    add_stage("after", parse_tap(tap_bytes(made), arguments_.out), 0);  // as whoever reads it will
+    const Predictions& said = report_.stages.back().said;
+    set_test_fact(made, {said.accuracy(), said.images(), parse_data_spec(arguments_.data).kind});
+    report_.stages.back().bytes = tap_bytes(made).size();
     if (arguments_.layers) measure_layers(net, made);
     write_tap(arguments_.out, made);
     console().clear_progress();

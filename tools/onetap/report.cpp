@@ -51,24 +51,27 @@ std::vector<std::filesystem::path> expanded(const std::vector<std::string>& argu
 void measure_latency(std::vector<ReportRun>& runs) {
   std::vector<std::unique_ptr<BenchSetting>> settings;
   std::vector<std::unique_ptr<ModelBenchmark>> models;
-  std::vector<ReportRun*> of;
-  for (ReportRun& run : runs) {
-    if (!run.file_bytes) continue;
+  std::vector<std::optional<double>*> results;
+  const auto add = [&](const std::filesystem::path& file, std::optional<double>& result) {
     try {
-      const TapNet net = read_tap(RunFiles(run.label).model());
+      const TapNet net = read_tap(file);
       settings.push_back(std::make_unique<BenchSetting>(random_images(net.graph, 1, 1)));
       models.push_back(
           std::make_unique<ModelBenchmark>(std::make_shared<const Model>(net, ModelOptions()), *settings.back(), 1));
-      of.push_back(&run);
+      results.push_back(&result);
     } catch (const Error& problem) {
       console().warn(problem.what());
     }
+  };
+  for (ReportRun& run : runs) {
+    if (run.file_bytes) add(RunFiles(run.label).model(), run.latency_ms);
+    if (run.int8) add(RunFiles(run.label).int8_model(), run.int8->latency_ms);
   }
   std::vector<Benchmark*> turns;
   for (const auto& model : models) turns.push_back(model.get());
   if (turns.empty()) return console().warn("--latency: no run has a model.tap ('onetap freeze RUN' makes it)");
   const auto seconds = time_in_turns(turns, {});
-  for (size_t i = 0; i < of.size(); ++i) of[i]->latency_ms = 1e3 * quantiles(seconds[i]).median;
+  for (size_t i = 0; i < results.size(); ++i) *results[i] = 1e3 * quantiles(seconds[i]).median;
 }
 
 int run_report(const ReportOptions& options) {
@@ -104,7 +107,8 @@ void add_report(CLI::App& app, Action& action) {
                    "file to write (default: RUN/report.html for one argument, report.html here for several)")
       ->option_text("FILE");
   verb->add_flag("--latency", options->latency,
-                 "time the model.tap of every frozen run on this CPU: one image, one thread, about a second each");
+                 "time the model.tap and model-int8.tap of every frozen run on this CPU: one image, one thread, about "
+                 "a second each");
   verb->footer(
       "Examples:\n"
       "  onetap report runs/first\n"

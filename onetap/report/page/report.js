@@ -56,11 +56,37 @@ const SUMMARY_COLUMNS = [
     unit: "one thread",
     number: true,
     optional: true,
-    cell: (run) => numberCell(isNumber(run.latency_ms) ? `${significant(run.latency_ms, 3)} ms` : UNKNOWN),
+    cell: (run) => numberCell(milliseconds(run.latency_ms)),
     csv: (run) => run.latency_ms
+  },
+  {
+    text: "int8 accuracy",
+    unit: "by quantize",
+    number: true,
+    optional: true,
+    cell: (run) => numberCell(percent(run.int8_accuracy)),
+    csv: (run) => run.int8_accuracy
+  },
+  {
+    text: "int8 file",
+    unit: "bytes",
+    number: true,
+    optional: true,
+    cell: (run) => numberCell(thousands(run.int8_bytes)),
+    csv: (run) => run.int8_bytes
+  },
+  {
+    text: "int8 latency",
+    unit: "one thread",
+    number: true,
+    optional: true,
+    cell: (run) => numberCell(milliseconds(run.int8_latency_ms)),
+    csv: (run) => run.int8_latency_ms
   },
   {text: "Wall time", number: true, cell: (run) => numberCell(duration(run.wall_s)), csv: (run) => run.wall_s}
 ];
+
+const milliseconds = (value) => (isNumber(value) ? `${significant(value, 3)} ms` : UNKNOWN);
 
 // Without a test of its own yet, a run with a validation set has the accuracy of that.
 const testedCell = (run, value) => numberCell(percent(value), run.tested ? "" : "validation");

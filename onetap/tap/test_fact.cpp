@@ -1,0 +1,31 @@
+#include "onetap/tap/test_fact.h"
+
+#include "onetap/base/text.h"
+
+#include <fmt/format.h>
+
+namespace onetap {
+namespace {
+
+constexpr const char* kKey = "tested";
+constexpr std::string_view kOf = " of ", kImages = " images, ";
+
+}  // namespace
+
+void set_test_fact(TapNet& net, const TestFact& fact) {
+  net.facts[kKey] = fmt::format("{}{}{}{}{}", fact.accuracy, kOf, fact.images, kImages, fact.data);
+}
+
+std::optional<TestFact> test_fact(const TapNet& net) {
+  const auto found = net.facts.find(kKey);
+  if (found == net.facts.end()) return std::nullopt;
+  const std::string_view text = found->second;
+  const size_t of = text.find(kOf), images = text.find(kImages);
+  if (of == std::string_view::npos || images == std::string_view::npos || images < of + kOf.size()) return std::nullopt;
+  const auto accuracy = parse_double(text.substr(0, of));
+  const auto count = parse_int(text.substr(of + kOf.size(), images - of - kOf.size()));
+  if (!accuracy || !(*accuracy >= 0 && *accuracy <= 1) || !count || *count < 1) return std::nullopt;
+  return TestFact{*accuracy, *count, std::string(text.substr(images + kImages.size()))};
+}
+
+}  // namespace onetap
