@@ -88,14 +88,21 @@ function(onetap_cuda_kernels room)
 endfunction()
 
 # onetap_test(ROOM SOURCES ... LINK ... [TORCH [PROCESSES N]])
+# Without ONETAP_UNIT_TESTS the program is there to build by name, and CTest does not know it.
 function(onetap_test name)
   cmake_parse_arguments(test "TORCH" "PROCESSES" "SOURCES;LINK" ${ARGN})
   add_executable(${name}_test ${test_SOURCES})
   target_link_libraries(${name}_test PRIVATE ${test_LINK} GTest::gtest_main onetap_flags)
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   if(test_TORCH)
-    # One process for all of them, or the few of PROCESSES: loading LibTorch takes longer than most tests.
     onetap_use_torch(${name}_test)
+  endif()
+  if(NOT ONETAP_UNIT_TESTS)
+    set_target_properties(${name}_test PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
+  if(test_TORCH)
+    # One process for all of them, or the few of PROCESSES: loading LibTorch takes longer than most tests.
     if(NOT test_PROCESSES)
       set(test_PROCESSES 1)
     endif()
