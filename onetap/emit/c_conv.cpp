@@ -65,6 +65,11 @@ bool ConvForm::has_words() const {
   return groups == 1 && inputs_fit && (share_outputs % kPair == 0 || share_outputs == outputs);
 }
 
+int64_t ConvForm::places() const {
+  const int64_t unit = has_words() ? kWord : 1;
+  return blocks * taps * ((block_inputs + unit - 1) / unit);
+}
+
 std::vector<float> float_weights(const ConvForm& form, const Node& node) {
   return in_blocks(form, floats_of(node, *form.weight));
 }
@@ -93,6 +98,23 @@ std::vector<int8_t> int8_words(const ConvForm& form) {
     }
   }
   return packed;
+}
+
+std::vector<int32_t> int8_starts(const ConvForm& form, int bias_shift, bool moved) {
+  if (form.bias == nullptr && !moved) return {};
+  const auto* weight = form.weight->data<int8_t>();
+  std::vector<int32_t> starts;
+  for (int64_t d = 0; d < form.outputs; ++d) {
+    int64_t start = form.bias == nullptr ? 0 : int64_t{form.bias->data<int16_t>()[d]} * (int64_t{1} << bias_shift);
+    for (int64_t c = 0; moved && c < form.inputs; ++c) {
+      for (int64_t tap = 0; tap < form.taps; ++tap) {
+        if (form.is_empty(d, c / form.block_inputs, tap)) continue;
+        start += 128 * int64_t{weight[(d * form.inputs + c) * form.taps + tap]};
+      }
+    }
+    starts.push_back(static_cast<int32_t>(static_cast<uint32_t>(static_cast<uint64_t>(start))));
+  }
+  return starts;
 }
 
 std::vector<uint8_t> packed_codes(const std::vector<uint16_t>& codes, int bits, size_t row) {

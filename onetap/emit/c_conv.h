@@ -27,6 +27,8 @@ struct ConvForm {
   int64_t row_codes() const { return blocks * taps; }  // of an output
   // Blocks of 2 outputs x 4 inputs with their positions in common: a word of inputs at a time.
   bool has_words() const;
+  // Places, of words or else of bytes, that all inputs of an output have.
+  int64_t places() const;
 };
 
 // [output][block][tap][input].
@@ -34,6 +36,9 @@ std::vector<float> float_weights(const ConvForm& form, const Node& node);
 std::vector<int8_t> int8_weights(const ConvForm& form);
 // [2 outputs][block][tap][4 inputs][output][input], with zeros where outputs or inputs end before.
 std::vector<int8_t> int8_words(const ConvForm& form);
+// What sums of signed bytes start from: the bias, and for unsigned inputs, which then are 128 less, 128 times the sum
+// of an output's weights. Modulo 2^32, as the sums. Empty where all would be zeros.
+std::vector<int32_t> int8_starts(const ConvForm& form, int bias_shift, bool moved);
 
 // At 4 or 8 bits each, the first in the lowest; `row` of them at a time begin with a whole byte.
 std::vector<uint8_t> packed_codes(const std::vector<uint16_t>& codes, int bits, size_t row);

@@ -20,11 +20,16 @@ std::string_view bytes_c();
 std::string_view input_int8_c();
 std::string_view output_int8_c();
 std::string_view requantize_c();
+std::string_view vectors_c();
 std::string_view conv_int8_c();
+std::string_view finish_mve_c();
+std::string_view lists_mve_c();
+std::string_view conv_bytes_mve_c();
 std::string_view conv_single_c();
 std::string_view conv_single_u8_c();
 std::string_view conv_single_s8_c();
 std::string_view conv_words_c();
+std::string_view conv_words_mve_c();
 std::string_view conv_dense_u8_c();
 std::string_view conv_dense_s8_c();
 std::string_view conv_blocks_u8_c();
@@ -66,11 +71,16 @@ const std::vector<Row>& table() {
       {{F::kInputInt8, c_files::input_int8_c, 262}, {}},
       {{F::kOutputInt8, c_files::output_int8_c, 110}, {F::kBytes}},
       {{F::kRequantize, c_files::requantize_c, 26}, {}},
-      {{F::kConvInt8, c_files::conv_int8_c, 626}, {F::kTaps, F::kCodes, F::kBytes, F::kRequantize}},
-      {{F::kConvAny, c_files::conv_single_c, 0}, {F::kConvInt8}},
+      {{F::kVectors, c_files::vectors_c, 0}, {}},
+      {{F::kConvInt8, c_files::conv_int8_c, 626}, {F::kTaps, F::kCodes, F::kBytes, F::kRequantize, F::kVectors}},
+      {{F::kFinishVectors, c_files::finish_mve_c, 0}, {}},
+      {{F::kLists, c_files::lists_mve_c, 0}, {}},
+      {{F::kConvBytesVectors, c_files::conv_bytes_mve_c, 0}, {}},
+      {{F::kConvAny, c_files::conv_single_c, 0}, {F::kConvInt8, F::kFinishVectors, F::kLists, F::kConvBytesVectors}},
       {{F::kConvSingleU8, c_files::conv_single_u8_c, 350}, {F::kConvAny}},
       {{F::kConvSingleS8, c_files::conv_single_s8_c, 350}, {F::kConvAny}},
-      {{F::kConvWords, c_files::conv_words_c, 0}, {F::kConvInt8}},
+      {{F::kConvWords, c_files::conv_words_c, 0}, {F::kConvInt8, F::kConvWordsVectors}},
+      {{F::kConvWordsVectors, c_files::conv_words_mve_c, 0}, {F::kFinishVectors, F::kLists}},
       {{F::kConvDenseU8, c_files::conv_dense_u8_c, 512}, {F::kConvWords}},
       {{F::kConvDenseS8, c_files::conv_dense_s8_c, 512}, {F::kConvWords}},
       {{F::kConvBlocksU8, c_files::conv_blocks_u8_c, 756}, {F::kConvWords}},

@@ -1,5 +1,6 @@
 #include "onetap/emit/c_source.h"
 
+#include "onetap/base/align.h"
 #include "onetap/base/fail.h"
 #include "onetap/base/version.h"
 #include "onetap/emit/c_conv.h"
@@ -19,6 +20,7 @@ using F = CFragment;
 
 // Sizes on a machine with addresses of 4 bytes.
 constexpr int64_t kValueBytes = 16, kStepBytes = 20, kPointerBytes = 4;
+constexpr int64_t kMostPlaces = 512;  // of bytes: longer lists would take too much of the stack
 
 template <typename T>
 void append_number(std::string& text, T value) {
@@ -108,14 +110,21 @@ void CSource::count(Kind kind, int64_t bytes) {
 }
 
 template <typename T>
-std::string CSource::add_array(Kind kind, const char* type, const char* what, const std::vector<T>& values) {
+std::string CSource::define_array(const char* type, const char* what, const std::vector<T>& values,
+                                  const char* attribute) {
   if (values.empty()) return "NULL";
   std::string array = fmt::format("{}_{}_{}", name_, current_, what);
   const std::string declaration = fmt::format("const {} {}[{}]", type, array, values.size());
   declarations_ += "extern " + declaration + ";\n";
-  arrays_ += "\nextern " + declaration + ";\n" + declaration + " = {\n" + number_list(values) + "};\n";
-  count(kind, static_cast<int64_t>(values.size() * sizeof(T)));
+  arrays_ += "\nextern " + declaration + ";\n" + declaration + attribute + " = {\n" + number_list(values) + "};\n";
   return array;
+}
+
+template <typename T>
+std::string CSource::add_array(Kind kind, const char* type, const char* what, const std::vector<T>& values,
+                               const char* attribute) {
+  count(kind, static_cast<int64_t>(values.size() * sizeof(T)));
+  return define_array(type, what, values, attribute);
 }
 
 template <typename T>
@@ -313,6 +322,22 @@ std::pair<std::string, std::string> CSource::add_scales(const CStep& step) {
   return {name, add_array(Kind::kOther, "uint8_t", "scale_of", scale_of)};
 }
 
+std::string CSource::add_starts(const ConvForm& form, int bias_shift, bool moved) {
+  std::vector<int16_t> bias;
+  if (form.bias != nullptr) {
+    const auto* values = form.bias->data<int16_t>();
+    bias.assign(values, values + form.outputs);
+  }
+  const std::vector<int32_t> starts = int8_starts(form, bias_shift, moved);
+  if (starts.empty()) return "NULL";
+  arrays_ += "\n#ifdef VECTORS";
+  const std::string with_vectors = define_array("int32_t", "start", starts);
+  arrays_ += "#else\n";
+  const std::string plain = add_array(Kind::kOther, "int16_t", "bias", bias);
+  arrays_ += "#endif\n";
+  return fmt::format("START({}, {})", plain, with_vectors);
+}
+
 void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& function) {
   const Node& node = *step.planned->node;
   const Int8Step& of = int8_step(step);
@@ -334,14 +359,14 @@ void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& 
     function = "conv_blocks";
   }
   function += is_signed ? "_s8" : "_u8";
-  const std::string weights =
-      add_array(Kind::kWeights, "int8_t", "weights", words ? int8_words(form) : int8_weights(form));
-  std::vector<int16_t> bias;
-  if (form.bias != nullptr) {
-    const auto* values = form.bias->data<int16_t>();
-    bias.assign(values, values + form.outputs);
+  const int bias_shift = net_.tensors(node).scale.bias_shift;
+  const std::string weights = words ? add_array(Kind::kWeights, "int8_t", "weights", int8_words(form), " WORD_ALIGNED")
+                                    : add_array(Kind::kWeights, "int8_t", "weights", int8_weights(form));
+  const std::string starts = add_starts(form, bias_shift, words && !is_signed);
+  if (form.groups == 1) {
+    const int64_t places = words ? form.places() : std::min(form.places(), kMostPlaces);
+    if (form.codes != nullptr || form.inputs <= 4) places_ = std::max(places_, round_up(places, int64_t{4}));
   }
-  const std::string bias_name = add_array(Kind::kOther, "int16_t", "bias", bias);
   std::string codes = "NULL";
   if (form.codes != nullptr) {
     codes = add_array(Kind::kPositions, "uint8_t", "positions",
@@ -349,13 +374,12 @@ void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& 
   }
   const auto [scales, scale_of] = add_scales(step);
   const std::string dequantize = add_array(Kind::kOther, "float", "dequantize", of.dequantize);
-  layer = add_constant(
-      "Conv",
-      fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}", window_text(node),
-                  form.outputs, form.inputs, form.groups, form.block_inputs, form.blocks, form.share_outputs,
-                  code_bytes(form), form.taps, net_.tensors(node).scale.bias_shift, of.left_shift, weights, bias_name,
-                  codes, scales, scale_of, dequantize),
-      48);
+  layer = add_constant("Conv",
+                       fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}",
+                                   window_text(node), form.outputs, form.inputs, form.groups, form.block_inputs,
+                                   form.blocks, form.share_outputs, code_bytes(form), form.taps, bias_shift,
+                                   of.left_shift, weights, starts, codes, scales, scale_of, dequantize),
+                       48);
 }
 
 // The order in which steps compute their rows. Layer by layer needs no list.
@@ -392,8 +416,10 @@ std::string CSource::model() const {
   text += fmt::format("typedef {} element; /* of the arena */\n", program_.is_int8() ? "uint8_t" : "float");
   text += fmt::format(
       "#define POSITIONS {} /* of the largest kernel */\n#define CODE_BITS {} /* of a position */\n"
-      "#define HAS_EMPTY {} /* whether blocks of weights may be left out */\n\n",
+      "#define HAS_EMPTY {} /* whether blocks of weights may be left out */\n",
       positions_, code_bits_, has_empty_ ? 1 : 0);
+  if (program_.is_int8()) text += fmt::format("#define LIST {} /* inputs that are read one by one */\n", places_);
+  text += "\n";
   text += fragment_text(fragments_);
   text += "/* The constants in " + name_ + "_weights.c. */\n" + declarations_;
   text += "\n/* offset, height, width, channels, rows, is_signed */\nstatic const Value values[] = {\n" + values_ +
@@ -406,7 +432,9 @@ std::string CSource::model() const {
 }
 
 std::string CSource::weights() const {
-  return generated_note(net_, "weights") + "#include <stdint.h>\n" + arrays_;
+  std::string text = generated_note(net_, "weights") + "#include <stdint.h>\n";
+  if (program_.is_int8()) text += "\n" + fragment_text({F::kVectors});
+  return text + arrays_;
 }
 
 }  // namespace onetap

@@ -37,9 +37,16 @@ class CSource {
   std::string window_text(const Node& node) const;
   int64_t code_bytes(const ConvForm& form) const;
 
-  // Declares a constant array of NAME_weights.c; returns its name.
+  // Defines a constant array of NAME_weights.c; returns its name, or NULL where it has no elements.
   template <typename T>
-  std::string add_array(Kind kind, const char* type, const char* what, const std::vector<T>& values);
+  std::string define_array(const char* type, const char* what, const std::vector<T>& values,
+                           const char* attribute = "");
+  // Likewise, and counts its bytes.
+  template <typename T>
+  std::string add_array(Kind kind, const char* type, const char* what, const std::vector<T>& values,
+                        const char* attribute = "");
+  // What sums start from: a layer's bias, or one array or another, by whether there are vectors.
+  std::string add_starts(const ConvForm& form, int bias_shift, bool moved);
   // Defines a constant array of NAME.c for the current step; returns its name.
   template <typename T>
   std::string add_list(const char* type, const std::vector<T>& values);
@@ -55,6 +62,7 @@ class CSource {
   int code_bits_ = 4;
   bool has_empty_ = false;
   int64_t positions_ = 1;  // of the largest kernel
+  int64_t places_ = 4;     // of the longest list that vectors are read by
   std::set<CFragment> fragments_;
   std::string values_, layers_, steps_, arrays_, declarations_;
   std::string current_;  // the step's name as part of an identifier

@@ -6,7 +6,7 @@
 #include "onetap/graph/text.h"
 #include "onetap/runtime/int8_reference.h"
 #include "onetap/runtime/reference.h"
-#include "tests/graph/small_nets.h"
+#include "tests/emit/zoo_net.h"
 #include "tests/quant/random_int8_net.h"
 #include "tests/support/support.h"
 
@@ -21,9 +21,9 @@ using testing::TempDir;
 using testing::write_text;
 
 constexpr const char* kStrict = "-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror";
-constexpr const char* kSanitize = "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all";
+constexpr const char* kSanitize = "-O0 -fsanitize=address,undefined -fno-sanitize-recover=all";
 
-bool has_compiler(const std::string& name) {
+bool has_program(const std::string& name) {
   return std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0;
 }
 
@@ -50,87 +50,110 @@ void write_project(const std::filesystem::path& folder, const CProject& project)
   for (const CFile& file : project.files) write_text(folder / file.name, file.text);
 }
 
-std::string sources(const std::filesystem::path& folder) {
-  std::string names;
-  for (const char* name : {"net.c", "net_weights.c", "net_selftest.c"}) names += (folder / name).string() + " ";
-  return names;
+// Runs the self-test, and the network in an arena of exactly its size (so that what is read or written beside it
+// shows), filled with zeros, with ones (NaN as floats), and with nothing. What was not written must not be read: it
+// would change the output, or be seen by Valgrind. The last word of the arena must be written.
+constexpr const char* kCheck = R"(#include "net.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int net_selftest(void);
+static float in[NET_INPUTS], out[3][NET_OUTPUTS];
+int main(void) {
+  const int failed = net_selftest();
+  long high = -1;
+  if (failed != 0) return printf("the self-test returns %d\n", failed), 1;
+  for (int i = 0; i < NET_INPUTS; ++i) in[i] = (float)(i % 37 - 18) / 9.0f;
+  for (int run = 0; run < 3; ++run) {
+    unsigned char* arena = malloc(NET_ARENA_BYTES);
+    const int fill = run == 0 ? 0 : 255;
+    if (arena == NULL) return 2;
+    if (run < 2) memset(arena, fill, NET_ARENA_BYTES);
+    net_run(in, out[run], arena);
+    for (long i = high + 1; i < NET_ARENA_BYTES && run < 2; ++i) {
+      if (arena[i] != fill) high = i;
+    }
+    free(arena);
+    for (int i = 0; i < NET_OUTPUTS; ++i) {
+      if (!(out[run][i] >= out[0][i] && out[run][i] <= out[0][i])) return printf("output %d, run %d\n", i, run), 1;
+    }
+  }
+  if (high / 4 != (NET_ARENA_BYTES - 1) / 4) return printf("the last byte written is %ld\n", high), 1;
+  return 0;
 }
+)";
 
-// Neither compiler warns, and the self-test passes under gcc's sanitizers.
-void expect_selftest(const TapNet& net, RowMode mode, const std::string& what) {
+// Neither compiler warns, and self-test and check pass: under gcc's sanitizers, or under Valgrind.
+void expect_checked(const TapNet& net, RowMode mode, const std::string& what, bool valgrind = false) {
   const TempDir folder;
   write_project(folder.path(), project_of(net, mode));
-  const std::string program = (folder / "selftest").string(), log = (folder / "log").string();
+  write_text(folder / "check.c", kCheck);
+  const std::string program = (folder / "check").string(), log = (folder / "log").string();
   const auto succeeds = [&](const std::string& command) {
     ASSERT_EQ(exit_code(fmt::format("{} >{} 2>&1", command, log)), 0) << what << ": " << read_text(log);
   };
-  const std::string files = sources(folder.path());
-  if (has_compiler("clang")) succeeds(fmt::format("clang -fsyntax-only {} {}", kStrict, files));
-  if (!has_compiler("gcc")) GTEST_SKIP() << "no gcc";
-  succeeds(fmt::format("gcc {} {} {} -o {}", kStrict, kSanitize, files, program));
-  succeeds(program);
+  std::string files;
+  for (const char* name : {"net.c", "net_weights.c", "net_selftest.c", "check.c"}) {
+    files += (folder / name).string() + " ";
+  }
+  if (has_program("clang") && !valgrind)
+    succeeds(fmt::format("clang -DNET_NO_MAIN -fsyntax-only {} {}", kStrict, files));
+  if (!has_program("gcc")) GTEST_SKIP() << "no gcc";
+  succeeds(fmt::format("gcc -DNET_NO_MAIN {} {} {} -o {}", kStrict, valgrind ? "-O1 -g" : kSanitize, files, program));
+  succeeds((valgrind ? "valgrind -q --error-exitcode=9 " : "") + program);
 }
 
-// The highest byte of the arena that a run writes: with one filling or the other it is not what was there.
-constexpr const char* kHighWater = R"(#include "net.h"
-#include <stdio.h>
-#include <string.h>
-static float in[NET_INPUTS], out[NET_OUTPUTS];
-static unsigned int arena[(NET_ARENA_BYTES + 3) / 4];
-int main(void) {
-  long high = -1;
-  for (int fill = 0; fill < 256; fill += 255) {
-    memset(arena, fill, sizeof arena);
-    for (int i = 0; i < NET_INPUTS; ++i) in[i] = (float)(i % 37 - 18) / 9.0f;
-    net_run(in, out, arena);
-    for (long i = 0; i < NET_ARENA_BYTES; ++i) {
-      if (((unsigned char*)arena)[i] != fill && i > high) high = i;
-    }
-  }
-  return NET_ARENA_BYTES - 1 - high < 4 ? 0 : 1;
+NetSpec small_spec(const std::string& arch, int64_t width) {
+  NetSpec spec;
+  spec.arch = arch;
+  spec.width = width;
+  spec.image = Shape{3, 32, 32};
+  return spec;
 }
-)";
 
 TEST(CProject, RandomNetworksPassTheirSelfTests) {
   for (uint64_t seed = 0; seed < testing::sweep_cases(5); ++seed) {
     const RowMode mode = seed % 2 == 0 ? RowMode::kRows : RowMode::kLayers;
-    expect_selftest(testing::random_net(seed), mode, "seed " + std::to_string(seed));
+    expect_checked(testing::random_net(seed), mode, "seed " + std::to_string(seed));
   }
 }
 
 TEST(CProject, RandomInt8NetworksGiveTheBytesOfTheReference) {
   for (uint64_t seed = 0; seed < testing::sweep_cases(10); ++seed) {
     const RowMode mode = seed % 2 == 0 ? RowMode::kRows : RowMode::kLayers;
-    expect_selftest(testing::random_int8_net(seed), mode, "int8 seed " + std::to_string(seed));
+    expect_checked(testing::random_int8_net(seed), mode, "int8 seed " + std::to_string(seed));
   }
 }
 
 TEST(CProject, ResNetsOfEveryLayoutPassTheirSelfTests) {
-  for (const char* share : {"1", "4x4", "3x2", "allx4"}) {
-    const Graph graph = frozen_form(testing::small_resnet(sal_method(1, parse_share(share).value()))).graph;
-    const TapNet net = random_tap_net(graph, 1);
-    expect_selftest(net, RowMode::kRows, share);
-    expect_selftest(testing::quantized(net, 1), RowMode::kRows, std::string("int8 ") + share);
+  int64_t width = 4;
+  for (const char* share :
+       {"dense", "1", "1-drop", "4", "4-drop", "4x4", "4x4-drop", "all", "all-drop", "allx4", "3x2"}) {
+    const RowMode mode = width == 4 ? RowMode::kRows : RowMode::kLayers;
+    const TapNet net = testing::zoo_net(small_spec("resnet8", width), share);
+    expect_checked(net, mode, share);
+    expect_checked(testing::quantized(net, 1), mode, std::string("int8 ") + share);
+    width = 10 - width;
   }
-  const TapNet dense = random_tap_net(frozen_form(testing::small_resnet(Method())).graph, 1);
-  expect_selftest(dense, RowMode::kRows, "dense");
-  expect_selftest(testing::quantized(dense, 1), RowMode::kRows, "int8 dense");
 }
 
-TEST(CProject, TheArenaIsAsLargeAsWhatIsWritten) {
-  if (!has_compiler("gcc")) GTEST_SKIP() << "no gcc";
-  const TapNet floats = random_tap_net(frozen_form(testing::small_resnet(sal_method())).graph, 1);
-  const TapNet bytes = testing::quantized(floats, 1);
-  for (const TapNet* net : {&floats, &bytes}) {
-    for (const RowMode mode : {RowMode::kLayers, RowMode::kRows}) {
-      const TempDir folder;
-      const CProject project = project_of(*net, mode);
-      write_project(folder.path(), project);
-      write_text(folder / "high.c", kHighWater);
-      const std::string path = folder.path().string();
-      ASSERT_EQ(exit_code(fmt::format("gcc -O1 {0}/high.c {0}/net.c {0}/net_weights.c -o {0}/high", path)), 0);
-      EXPECT_EQ(exit_code(path + "/high"), 0) << net->is_int8() << " " << project.sizes.arena;
-    }
+TEST(CProject, NetworksOfTheZooPassTheirSelfTests) {
+  const std::pair<const char*, const char*> networks[] = {
+      {"resnet20", "4x4"},     {"resnet50-cifar", "4"},  {"resnet-w", "4x4-drop"}, {"shiftresnet20", "dense"},
+      {"shiftnet-b", "dense"}, {"mobilenetv2", "dense"}, {"squeezenet", "dense"}};
+  for (const auto& [arch, share] : networks) {
+    const TapNet net = testing::zoo_net(small_spec(arch, 4), share);
+    expect_checked(net, RowMode::kRows, arch);
+    expect_checked(testing::quantized(net, 1), RowMode::kRows, std::string("int8 ") + arch);
+  }
+}
+
+TEST(CProject, ReadsNothingThatWasNotWritten) {
+  if (!has_program("valgrind")) GTEST_SKIP() << "no valgrind";
+  for (const char* share : {"dense", "1", "4x4-drop"}) {
+    const TapNet net = testing::zoo_net(small_spec("resnet8", 4), share);
+    expect_checked(net, RowMode::kRows, share, true);
+    expect_checked(testing::quantized(net, 1), RowMode::kRows, std::string("int8 ") + share, true);
   }
 }
 

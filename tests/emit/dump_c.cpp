@@ -8,7 +8,7 @@
 #include "onetap/graph/text.h"
 #include "onetap/runtime/int8_reference.h"
 #include "onetap/runtime/reference.h"
-#include "tests/graph/small_nets.h"
+#include "tests/emit/zoo_net.h"
 #include "tests/quant/random_int8_net.h"
 
 #include <fmt/format.h>
@@ -21,26 +21,12 @@ using namespace onetap::testing;
 
 namespace {
 
-TapNet network(const std::string& arch, int64_t width, std::string share) {
+TapNet network(const std::string& arch, int64_t width, const std::string& share) {
   if (arch.rfind("random:", 0) == 0) return random_net(static_cast<uint64_t>(std::atoll(arch.c_str() + 7)));
   NetSpec spec;
   spec.arch = arch;
   if (width > 0) spec.width = width;
-  Graph graph = build_network(spec);
-  const bool drops = share.size() > 5 && share.substr(share.size() - 5) == "-drop";
-  if (drops) share.resize(share.size() - 5);
-  if (share != "dense") apply_method(graph, sal_method(1, parse_share(share).value()), "");
-  Graph frozen = frozen_form(graph).graph;
-  TapNet net = random_tap_net(frozen, 1);
-  if (drops) {
-    for (const Node& node : frozen.nodes()) {
-      if (node.op != Op::kTapConv) continue;
-      auto& positions = net.layers[node.name].positions;
-      for (size_t i = 0; i < positions.size(); i += 4) positions[i] = static_cast<uint16_t>(node.kernel.area());
-      update_dropped(net, node.name);
-    }
-  }
-  return net;
+  return zoo_net(spec, share);
 }
 
 }  // namespace

@@ -21,9 +21,13 @@ CORTEX = {  # the processor's flags, and a board that has it or one that runs it
     "M4": (["-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"], "mps2-an386"),
     "M7": (["-mcpu=cortex-m7", "-mfloat-abi=hard", "-mfpu=fpv5-d16"], "mps2-an500"),
     "M55": (["-mcpu=cortex-m55", "-mfloat-abi=hard"], "mps3-an547"),
+    "M55 without MVE": (["-mcpu=cortex-m55+nomve", "-mfloat-abi=hard"], "mps3-an547"),
 }
 LINUX = {"AArch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"), "RISC-V": ("riscv64-linux-gnu-gcc", "qemu-riscv64")}
 NETWORKS = [("dense", "int8", "rows"), ("4x4", "int8", "rows"), ("4x4-drop", "int8", "layers"), ("1", "float", "rows")]
+# Every form of a convolution that has vectors of its own.
+VECTOR_NETWORKS = [("resnet8", "8", "4"), ("resnet8", "6", "1-drop"), ("resnet8", "8", "3x2"),
+                   ("mobilenetv2", "4", "dense"), ("random:1", "0", "dense"), ("random:4", "0", "dense")]
 
 
 def has(*tools):
@@ -107,25 +111,57 @@ class Verb(CommandTest):
 
 
 class Processors(CommandTest):
-    def dump(self, share, kind, schedule):
+    def dump(self, share, kind, schedule, arch="resnet8", width="8"):
         folder = self.path("net")
         shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([DUMP_C, folder, "resnet8", "8", share, kind, schedule], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([DUMP_C, folder, arch, width, share, kind, schedule], check=True, stdout=subprocess.DEVNULL)
         return [os.path.join(folder, name) for name in SOURCES]
+
+    def passes_on_cortex_m(self, cpu, sources, what):
+        self.runs_on_cortex_m(cpu, ["-DFUNCTION_PREFIX=net", "-DNET_NO_MAIN", *sources, BOARD + "/selftest.c"], what)
+
+    def runs_on_cortex_m(self, cpu, arguments, what):
+        flags, board = CORTEX[cpu]
+        program = self.path("net.elf")
+        subprocess.run(["arm-none-eabi-gcc", *STRICT, "-mthumb", *flags, "-I" + BOARD, *arguments, BOARD + "/start.c",
+                        "-nostartfiles", "-T", BOARD + "/board.ld", "-o", program], check=True)
+        result = subprocess.run(["qemu-system-arm", "-M", board, "-nographic", "-monitor", "none", "-serial",
+                                 "none", "-semihosting-config", "enable=on,target=native", "-kernel", program],
+                                stdin=subprocess.DEVNULL, timeout=300)
+        self.assertEqual(result.returncode, 0, (what, cpu))
 
     @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
     def test_self_tests_pass_on_cortex_m(self):
         for network in NETWORKS:
             sources = self.dump(*network)
-            for cpu, (flags, board) in CORTEX.items():
-                program = self.path("net.elf")
-                subprocess.run(["arm-none-eabi-gcc", *STRICT, "-mthumb", *flags, "-I" + BOARD, "-DFUNCTION_PREFIX=net",
-                                "-DNET_NO_MAIN", *sources, BOARD + "/selftest.c", BOARD + "/start.c", "-nostartfiles",
-                                "-T", BOARD + "/board.ld", "-o", program], check=True)
-                result = subprocess.run(["qemu-system-arm", "-M", board, "-nographic", "-monitor", "none", "-serial",
-                                         "none", "-semihosting-config", "enable=on,target=native", "-kernel", program],
-                                        stdin=subprocess.DEVNULL, timeout=300)
-                self.assertEqual(result.returncode, 0, (network, cpu))
+            for cpu in CORTEX:
+                self.passes_on_cortex_m(cpu, sources, network)
+
+    @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
+    def test_every_convolution_with_vectors_passes(self):
+        for arch, width, share in VECTOR_NETWORKS:
+            self.passes_on_cortex_m("M55", self.dump(share, "int8", "rows", arch, width), (arch, share))
+
+    @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
+    def test_vectors_scale_as_single_numbers_do(self):
+        source, weights, _ = self.dump("4x4", "int8", "rows")
+        arguments = [f'-DSOURCE="{source}"', BOARD + "/requantize.c", weights]
+        self.runs_on_cortex_m("M55", arguments, "requantize")
+
+    @unittest.skipUnless(has("arm-none-eabi-gcc"), "no arm-none-eabi-gcc")
+    def test_vectors_are_used_where_they_are(self):
+        source = self.dump("4x4", "int8", "rows")[0]
+        for cpu in ("M55", "M55 without MVE"):
+            text = subprocess.run(["arm-none-eabi-gcc", *STRICT, "-mthumb", *CORTEX[cpu][0], "-S", source, "-o", "-"],
+                                  check=True, capture_output=True, text=True).stdout
+            self.assertEqual("vmladava" in text, cpu == "M55", cpu)
+
+    @unittest.skipUnless(has("clang"), "no clang")
+    def test_clang_does_not_warn_of_vectors(self):
+        for arch, width, share in [*VECTOR_NETWORKS, ("resnet8", "8", "dense"), ("resnet8", "8", "4x4-drop")]:
+            sources = self.dump(share, "int8", "rows", arch, width)[:2]
+            subprocess.run(["clang", "--target=arm-none-eabi", "-ffreestanding", "-fsyntax-only", *STRICT,
+                            *CORTEX["M55"][0], *sources], check=True)
 
     def test_self_tests_pass_on_other_linux_machines(self):
         tried = False

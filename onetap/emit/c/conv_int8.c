@@ -1,3 +1,10 @@
+#ifdef VECTORS
+#include <arm_mve.h>
+#define START(bias, start) start
+#else
+#define START(bias, start) bias
+#endif
+
 /* A convolution. An output's weights come in blocks of inputs that have their positions in common, without those of
    empty taps. */
 typedef struct {
@@ -10,7 +17,11 @@ typedef struct {
   uint8_t bias_shift;     /* bias << bias_shift is added */
   uint8_t left_shift;     /* of the sum, before another value is added or it is scaled */
   const int8_t* weights;
+#ifdef VECTORS
+  const int32_t* start; /* what the sum of every output starts from, or none */
+#else
   const int16_t* bias; /* of every output, or none */
+#endif
   const uint8_t*
       codes; /* [outputs / share_outputs][block][tap], each output's from a whole byte; none: all positions, in order */
   const Scale* scales;     /* those that occur, */
@@ -52,16 +63,24 @@ static void move_to(Target* target, int32_t x) {
   }
 }
 
-static inline int32_t bias_of(const Conv* conv, int32_t d) {
-  return conv->bias != NULL && d < conv->outputs ? conv->bias[d] * (1 << conv->bias_shift) : 0;
-}
-
 /* Functions with constant arguments are compiled for each of them. */
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline))
 #else
 #define INLINE static inline
 #endif
+
+/* Sums come as [output][pixel], or as [pixel][4 outputs] where there are vectors. */
+#ifdef VECTORS
+#define PIXEL 4
+#else
+#define PIXEL 1
+#endif
+
+#ifndef VECTORS
+static inline int32_t bias_of(const Conv* conv, int32_t d) {
+  return conv->bias != NULL && d < conv->outputs ? conv->bias[d] * (1 << conv->bias_shift) : 0;
+}
 
 /* What becomes of the sums of outputs d to end - 1, two pixels each. */
 INLINE void finish_as(const Conv* conv, const Target* target, int32_t d, int32_t end, const int32_t* sums,
@@ -101,3 +120,4 @@ static void finish(const Conv* conv, const Target* target, int32_t d, int32_t en
     target->out[1][d * target->plane] = (float)sums[1] * conv->dequantize[d];
   }
 }
+#endif

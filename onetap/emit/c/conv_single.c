@@ -15,7 +15,11 @@ INLINE void conv_any(const Step* step, const Memory* memory, int32_t y, int32_t 
       const int32_t begin = d / (conv->outputs / conv->groups) * conv->inputs;
       const uint8_t* codes = conv->codes != NULL ? conv->codes + d / conv->share_outputs * conv->code_bytes : NULL;
       int32_t code = 0;
+#ifdef VECTORS
+      int32_t sums[8] = {0}, sum0 = 0, sum1 = 0; /* [pixel][output] */
+#else
       int32_t sums[2], sum0 = bias_of(conv, d), sum1 = sum0;
+#endif
       for (int32_t c = 0; c < conv->inputs; c += conv->block_inputs) {
         const int32_t rest = conv->inputs - c;
         const int32_t count = rest < conv->block_inputs ? rest : conv->block_inputs;
@@ -31,8 +35,24 @@ INLINE void conv_any(const Step* step, const Memory* memory, int32_t y, int32_t 
         }
       }
       sums[0] = sum0;
-      sums[1] = sum1;
+      sums[PIXEL] = sum1;
       finish(conv, &target, d, d + 1, sums);
     }
   }
+}
+
+/* The best form of it for the machine. */
+INLINE void conv_single(const Step* step, const Memory* memory, int32_t y, int32_t is_signed) {
+#ifdef VECTORS
+  const Conv* conv = (const Conv*)step->layer;
+  if (conv->groups == 1 && conv->inputs * conv->taps <= LIST) {
+    conv_bytes(step, memory, y, is_signed);
+    return;
+  }
+  if (conv->groups == conv->outputs && conv->inputs == 1 && conv->codes == NULL) {
+    conv_channels(step, memory, y, is_signed);
+    return;
+  }
+#endif
+  conv_any(step, memory, y, is_signed);
 }

@@ -1,3 +1,3 @@
 static void conv_single_u8(const Step* step, const Memory* memory, int32_t y) {
-  conv_any(step, memory, y, 0);
+  conv_single(step, memory, y, 0);
 }

@@ -1,3 +1,4 @@
+#ifndef VECTORS
 /* Sums of two outputs a and b of two pixels: as many as a Cortex-M has registers for. */
 typedef struct {
   int32_t a0, a1, b0, b1;
@@ -153,3 +154,4 @@ INLINE void conv_words(const Step* step, const Memory* memory, int32_t y, int32_
     }
   }
 }
+#endif

@@ -1,0 +1,31 @@
+// Networks of the zoo with random weights, for tests of generated C.
+#pragma once
+
+#include "onetap/tap/fold.h"
+#include "onetap/tap/random_net.h"
+#include "tests/graph/small_nets.h"
+
+#include <string>
+
+namespace onetap::testing {
+
+// `share`: dense, or what the sal layers share (1, 4, 4x4, all, ...); -drop behind it leaves a quarter of the sets
+// empty.
+inline TapNet zoo_net(const NetSpec& spec, std::string share) {
+  Graph graph = build_network(spec);
+  const bool drops = share.size() > 5 && share.substr(share.size() - 5) == "-drop";
+  if (drops) share.resize(share.size() - 5);
+  if (share != "dense") apply_method(graph, sal_method(1, parse_share(share).value()), "");
+  Graph frozen = frozen_form(graph).graph;
+  TapNet net = random_tap_net(frozen, 1);
+  if (!drops) return net;
+  for (const Node& node : frozen.nodes()) {
+    if (node.op != Op::kTapConv) continue;
+    auto& positions = net.layers[node.name].positions;
+    for (size_t i = 0; i < positions.size(); i += 4) positions[i] = static_cast<uint16_t>(node.kernel.area());
+    update_dropped(net, node.name);
+  }
+  return net;
+}
+
+}  // namespace onetap::testing
