@@ -86,8 +86,9 @@ void conv_tile(const Int8Tile& tile) {
         if (residual != nullptr) {
           const ops::V factor = ops::set(output.residual_factor), zero = ops::set(tile.residual_zero);
           for (int t = 0; t < T; ++t) {
-            const ops::V addend = ops::byte(ops::load_bytes(residual + tile.units[t].y), channel);
-            sum[r][t] = ops::add(ops::shift_left(sum[r][t], tile.left_shift), ops::mul(ops::sub(addend, zero), factor));
+            ops::V addend = ops::byte(ops::load_bytes(residual + tile.units[t].y), channel);
+            if (tile.residual_zero != 0) addend = ops::sub(addend, zero);
+            sum[r][t] = ops::add(ops::shift_left(sum[r][t], tile.left_shift), ops::mul(addend, factor));
           }
         }
         if (residual == nullptr && tile.left_shift != 0) {

@@ -40,8 +40,7 @@ ImportedNet trainable_net(const ImportedNet& net);
 std::string tensor_file(const ImportedNet& net);
 
 // Frozen: batch norms folded, every weight kept, zeros too (sparse_to_taps() drops them); of a quantised model its int8
-// network. Metadata of our own models
-// (mean, sd, classes) are taken over.
+// network. Metadata of our own models (mean, sd, classes) are taken over.
 TapNet frozen_net(const ImportedNet& net);
 
 }  // namespace onetap
