@@ -104,9 +104,27 @@ Colour random_colour(Random& random, float low, float high) {
   return {random.uniform(low, high), random.uniform(low, high), random.uniform(low, high)};
 }
 
+// Around what is drawn: pixels that it does not meet need not be asked, sample by sample.
+struct Bounds {
+  float left, top, right, bottom;
+
+  bool meets_pixel(int64_t x, int64_t y) const {
+    const auto from_x = static_cast<float>(x), from_y = static_cast<float>(y);
+    return from_x < right && from_x + 1 > left && from_y < bottom && from_y + 1 > top;
+  }
+};
+
 // A figure turned, stretched and moved; maps pixels to the figure's own coordinates.
 struct Placement {
   float centre_x, centre_y, cosine, sine, scale_x, scale_y;
+
+  // Figures lie in [-1, 1] x [-1, 1].
+  Bounds bounds() const {
+    constexpr float kMargin = 0.1f;
+    const float reach_x = std::abs(cosine) * scale_x + std::abs(sine) * scale_y + kMargin;
+    const float reach_y = std::abs(sine) * scale_x + std::abs(cosine) * scale_y + kMargin;
+    return {centre_x - reach_x, centre_y - reach_y, centre_x + reach_x, centre_y + reach_y};
+  }
 
   Point to_figure(float x, float y) const {
     const float dx = x - centre_x, dy = y - centre_y;
@@ -131,13 +149,21 @@ Placement random_placement(Random& random, int64_t figure) {
 
 // Short strokes that belong to no class.
 struct Stroke {
+  static constexpr float kReach = 0.7f;
+
   Point from, to;
   Colour colour;
+
+  Bounds bounds() const {
+    constexpr float kMargin = kReach + 0.1f;
+    return {std::min(from.x, to.x) - kMargin, std::min(from.y, to.y) - kMargin, std::max(from.x, to.x) + kMargin,
+            std::max(from.y, to.y) + kMargin};
+  }
 
   bool covers(Point p) const {
     const float dx = to.x - from.x, dy = to.y - from.y;
     const float t = std::clamp(((p.x - from.x) * dx + (p.y - from.y) * dy) / (dx * dx + dy * dy + 1e-6f), 0.0f, 1.0f);
-    return radius({p.x - from.x - t * dx, p.y - from.y - t * dy}) < 0.7f;
+    return radius({p.x - from.x - t * dx, p.y - from.y - t * dy}) < kReach;
   }
 };
 
@@ -161,23 +187,34 @@ void draw_shape(uint64_t seed, bool test, int64_t index, Image& image) {
   for (Stroke& stroke : strokes) stroke = random_stroke(random);
   const float noise = random.uniform(10, 60);
 
+  const float along_x = std::cos(tilt), along_y = std::sin(tilt);
+  const Bounds figure_bounds = placement.bounds();
+  std::array<Bounds, 4> stroke_bounds;
+  std::transform(strokes.begin(), strokes.end(), stroke_bounds.begin(),
+                 [](const Stroke& stroke) { return stroke.bounds(); });
+
   image.channels = 3;
   image.height = image.width = kSide;
   image.pixels.resize(3 * kSide * kSide);
   for (int64_t y = 0; y < kSide; ++y) {
     for (int64_t x = 0; x < kSide; ++x) {
+      const bool near_figure = figure_bounds.meets_pixel(x, y);
+      std::array<const Stroke*, 4> near{};
+      size_t near_strokes = 0;
+      for (size_t i = 0; i < strokes.size(); ++i) {
+        if (stroke_bounds[i].meets_pixel(x, y)) near[near_strokes++] = &strokes[i];
+      }
       Colour sum{};
       for (int s = 0; s < kSamples * kSamples; ++s) {
         const int row = s / kSamples, column = s % kSamples;
         const Point p = {static_cast<float>(x) + (static_cast<float>(column) + 0.5f) / kSamples,
                          static_cast<float>(y) + (static_cast<float>(row) + 0.5f) / kSamples};
-        const float blend =
-            std::clamp(0.5f + ((p.x - 16) * std::cos(tilt) + (p.y - 16) * std::sin(tilt)) / kSide, 0.0f, 1.0f);
+        const float blend = std::clamp(0.5f + ((p.x - 16) * along_x + (p.y - 16) * along_y) / kSide, 0.0f, 1.0f);
         Colour colour;
         for (size_t c = 0; c < 3; ++c) colour[c] = sky[c] + blend * (ground[c] - sky[c]);
-        if (inside_figure(figure, placement.to_figure(p.x, p.y))) colour = paint;
-        for (const Stroke& stroke : strokes) {
-          if (stroke.covers(p)) colour = stroke.colour;
+        if (near_figure && inside_figure(figure, placement.to_figure(p.x, p.y))) colour = paint;
+        for (size_t i = 0; i < near_strokes; ++i) {
+          if (near[i]->covers(p)) colour = near[i]->colour;
         }
         for (size_t c = 0; c < 3; ++c) sum[c] += colour[c];
       }

@@ -68,7 +68,7 @@ TEST(Source, OptionsFollowTheData) {
   EXPECT_EQ(source.train->size(), 50);  // one of every class's six is held out
   EXPECT_EQ(source.validation->size(), 10);
   EXPECT_EQ(source.test->size(), 40);
-  EXPECT_EQ(open_data("shapes:,limit=20").train->size(), 20);
+  EXPECT_EQ(open_data("shapes:train=50,test=10,limit=20").train->size(), 20);
   const DataSpec spec = parse_data_spec("folder:a,b/photos,test=0.25,seed=3,strict");
   EXPECT_EQ(spec.argument, "a,b/photos");
   EXPECT_EQ(spec.options, ",test=0.25,seed=3,strict");
