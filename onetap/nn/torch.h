@@ -21,12 +21,13 @@ inline torch::Tensor per_channel(const torch::Tensor& values) {
 }
 
 // How LibTorch computes on a GPU from now on: whether 32-bit convolutions and products may round their inputs to TF32;
-// and cuDNN tries its algorithms, all of them: the best is often not among the ten that its heuristics like best.
-inline void set_gpu_arithmetic(bool tf32) {
+// and how many of its algorithms cuDNN times for each convolution, those that its heuristics rank highest first; 0:
+// all.
+inline void set_gpu_arithmetic(bool tf32, int64_t conv_trials) {
   at::globalContext().setAllowTF32CuDNN(tf32);
   at::globalContext().setAllowTF32CuBLAS(tf32);
   at::globalContext().setBenchmarkCuDNN(true);
-  at::globalContext().setBenchmarkLimitCuDNN(0);
+  at::globalContext().setBenchmarkLimitCuDNN(static_cast<int>(conv_trials));
 }
 
 // On a CPU LibTorch (1.13 as well as 2.11) reads and writes outside of its memory in a 1x1 convolution that has a

@@ -97,6 +97,10 @@ const std::vector<RecipeField>& recipe_fields() {
       number("t1", kMethod, "temperature after the last step", &R::t1, 1e-6, 1e6),
       number("t_end", kMethod, "share of the steps after which the temperature stays, at t1 unless alpha is given",
              &R::t_end, 1e-3, 1),
+      number("harden", kMethod,
+             "share of the steps after which attention is hard: the temperature has fallen to t1 by then, the taps are "
+             "fixed, and the weights that are left learn to do without the others; 1: never",
+             &R::harden, 1e-3, 1),
       number("alpha", kMethod, "pin the factor per step instead of deriving it from t0, t1 and the steps", &R::alpha,
              1e-6, 1),
       number("t_floor", kMethod, "the temperature never falls below this", &R::t_floor, 0, 1e6),
@@ -227,6 +231,10 @@ const std::vector<RecipeField>& recipe_fields() {
                             "GPU: replay fused and captured steps as CUDA graphs; without it, auto takes plain steps "
                             "in place of captured ones",
                             &R::cuda_graph)),
+      free_on_resume(number("conv_trials", kRun,
+                            "GPU: algorithms of cuDNN to time for each convolution when a run starts; 0: all of them, "
+                            "which takes longer to start and may find faster steps",
+                            &R::conv_trials, 0, 1000)),
       number("eval_every", kRun, "epochs between tests (the last epoch is always tested)", &R::eval_every, 1, 1e6),
       free_on_resume(number("checkpoint_epochs", kRun,
                             "epochs between checkpoints; the last epoch and a new best are always kept",

@@ -41,6 +41,7 @@ struct Recipe {
   double t0 = 6.7;
   double t1 = 0.02;
   double t_end = 1;
+  double harden = 1;
   std::optional<double> alpha;
   double t_floor = 0;
   Quantize quantize = Quantize::kNone;
@@ -98,6 +99,7 @@ struct Recipe {
   Precision precision = Precision::kAuto;
   EngineChoice engine = EngineChoice::kAuto;
   bool cuda_graph = true;
+  int64_t conv_trials = 10;
   int64_t eval_every = 1;
   int64_t checkpoint_epochs = 1;
   int64_t checkpoint_steps = 0;

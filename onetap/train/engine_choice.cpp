@@ -69,7 +69,7 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
                                              const std::function<void(const std::string&)>& notice, RankGroup* ranks,
                                              const std::function<bool()>& stopped, const nn::GraphModule& teacher) {
   const torch::Device device = parse_device(recipe.device);
-  set_gpu_arithmetic(resolved_precision(recipe, device) == Precision::kTf32);
+  set_gpu_arithmetic(resolved_precision(recipe, device) == Precision::kTf32, recipe.conv_trials);
   if (!device.is_cuda() && recipe.precision == Precision::kBf16 && notice) {
     notice("this run says bf16, which is for GPUs: a CPU computes it in fp32");
   }

@@ -273,6 +273,8 @@ class Schedule(TestCase):
         self.assertEqual(net.temperature.item(), 1.0)
         early = sal.TemperatureSchedule(net, steps=8, start=16.0, end=1.0, fall=0.5)
         np.testing.assert_allclose([early.at(i) for i in (0, 2, 4, 7)], [16, 4, 1, 1])
+        hard = sal.TemperatureSchedule(net, steps=8, start=16.0, end=1.0, harden=0.5)
+        np.testing.assert_allclose([hard.at(i) for i in (0, 2, 3, 4, 8)], [16, 4, 2, 1e-6, 1e-6])
         # 300 epochs of CIFAR-10 in batches of 128, as in the paper's recipe: alpha = 0.99995 per step.
         paper = sal.TemperatureSchedule(net, steps=300 * 391)
         self.assertAlmostEqual(paper.at(1) / paper.at(0), (0.02 / 6.7) ** (1 / 117300))
@@ -289,7 +291,8 @@ class Schedule(TestCase):
 
     def test_refuses(self):
         net = sal.ShiftAttentionConv2d(2, 2, 3)
-        for options in ({"steps": 0}, {"steps": 2.5}, {"steps": 5, "end": 0}, {"steps": 5, "fall": 0}):
+        for options in ({"steps": 0}, {"steps": 2.5}, {"steps": 5, "end": 0}, {"steps": 5, "fall": 0},
+                        {"steps": 5, "harden": 1.5}):
             with self.assertRaises(onetap.UsageError):
                 sal.TemperatureSchedule(net, **options)
 

@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(All, AutogradSteps, ::testing::ValuesIn(any_networks())
 void expect_rules(torch::Device device) {
   torch::manual_seed(4);
   nn::GraphModule module(testing::small_network("resnet8", 4, sal_method()));
-  set_gpu_arithmetic(/*tf32=*/false);
+  set_gpu_arithmetic(/*tf32=*/false, /*conv_trials=*/10);
   module->to(device);
   const auto images = torch::randn({6, 3, 8, 8}).to(device);
   const auto labels = torch::randint(0, 5, {6}, torch::kInt64).to(device);

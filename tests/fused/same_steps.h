@@ -33,7 +33,7 @@ inline void compare_and_copy(const nn::NamedTensors& expected, const nn::NamedTe
 // In 32 bits, four steps that keep every ReLU off its corner, and a test in hard mode.
 inline void expect_same_steps(const Graph& graph, torch::Device device, bool nesterov, const MakeNetwork& make,
                               const nn::ParameterRules& rules = {}) {
-  set_gpu_arithmetic(/*tf32=*/false);
+  set_gpu_arithmetic(/*tf32=*/false, /*conv_trials=*/10);
   torch::manual_seed(3);
   nn::GraphModule plain(graph), stepped(graph);
   nn::load_tensors(SafetensorsFile::parse(nn::tensor_bytes(nn::state_of(*plain)), "test"), nn::state_of(*stepped),

@@ -96,6 +96,26 @@ TEST(Schedule, TheTemperatureMayBeDoneBeforeTheEnd) {
   EXPECT_NEAR(Schedule(recipe, 10).temperature(100), 6.7 * std::pow(0.9, 70), 1e-9);
 }
 
+// Falls to T1 in 80 of 100 steps and is hard from there on, also in the epochs by which the run is extended, and
+// whatever the floor of the temperature.
+TEST(Schedule, AttentionMayBeHardBeforeTheEnd) {
+  Recipe recipe;
+  recipe.epochs = 10;
+  recipe.harden = 0.8;
+  recipe.extend = 2;
+  recipe.t_floor = 0.01;
+  const Schedule schedule(recipe, 10);
+  EXPECT_NEAR(schedule.temperature(40), std::sqrt(6.7 * 0.02), 1e-9);
+  EXPECT_GT(schedule.temperature(79), 0.02);
+  for (int64_t step = 80; step <= 120; ++step) EXPECT_EQ(schedule.temperature(step), Schedule::kHardTemperature);
+  EXPECT_EQ(schedule.settled_step(), 80);
+  recipe.t_end = 0.5;  // it waits at T1
+  const Schedule early(recipe, 10);
+  EXPECT_NEAR(early.temperature(60), 0.02, 1e-12);
+  EXPECT_EQ(early.temperature(80), Schedule::kHardTemperature);
+  EXPECT_EQ(early.settled_step(), 50);
+}
+
 TEST(Schedule, CosineEndsAtItsFinalValue) {
   Recipe recipe;
   recipe.schedule = LrSchedule::kCosine;

@@ -71,6 +71,29 @@ TEST(Trainer, RecordsTheAttentionOfEveryEpoch) {
   EXPECT_GT(lines.back().layers[0].max_p.back(), lines.front().layers[0].max_p.back());
 }
 
+// In its last epoch a hardened run is the network that freezing makes, and no tap moves any more; by every engine.
+TEST(Trainer, AHardenedRunTrainsTheKeptTapsAlone) {
+  const TempDir dir;
+  Recipe recipe = small_recipe();
+  recipe.t1 = 1;
+  recipe.harden = 2.0 / 3;
+  set_recipe_field(recipe, known_recipe_field("share", "share"), "4x4", "share");
+  for (const EngineChoice engine : {EngineChoice::kPlain, EngineChoice::kFused, EngineChoice::kCaptured}) {
+    recipe.engine = engine;
+    const fs::path root = dir / std::string(choice_word(engine));
+    train_in(root, recipe);
+    const auto lines = read_metrics(RunFiles(root).metrics());
+    EXPECT_EQ(lines[5].acc_hard, lines[5].acc_soft);
+    EXPECT_NE(lines[4].loss, lines[2].loss);
+    const auto attention = read_attention(RunFiles(root).attention());
+    EXPECT_LT(attention[0].layers[0].max_p.back(), 1) << "soft before";
+    for (const LayerAttention& layer : attention.back().layers) {
+      EXPECT_EQ(layer.max_p.back(), 1) << layer.name << ": the share of slices in the last bin";
+      EXPECT_EQ(layer.agreement, 1) << layer.name;
+    }
+  }
+}
+
 // The engine on a CPU is LibTorch's ops in another order: the same run but for rounding.
 TEST(Trainer, StepsOfTheEngineTrainAsPlainOnesDo) {
   if (testing::kThreadSanitizer) GTEST_SKIP() << "skipped: no threads of its own";

@@ -110,9 +110,10 @@ std::optional<std::string> hardening_warning(const std::vector<Stage>& stages, i
   return fmt::format("the kept taps alone reach {}, {:.2f} points less than the network in training ({}). {}",
                      percent_text(kept->accuracy()), 100 * lost, percent_text(soft->accuracy()),
                      recalibrated != nullptr
-                         ? "Its attention is not settled: train to a lower temperature (t1)"
+                         ? "Its attention is not settled: train with --harden 0.8"
                          : fmt::format("--recalibrate {} takes batch norm's statistics anew, for the kept taps; "
-                                       "compare its accuracy here",
+                                       "compare its accuracy here. A run with --harden 0.8 trains the kept taps alone "
+                                       "at its end",
                                        images));
 }
 

@@ -43,9 +43,9 @@ struct ReproduceOptions {
 };
 
 // What a training may be told that does not change what is trained: the table of experiments decides the rest.
-const std::vector<std::string> kRunFields = {"device",           "precision",       "engine",     "cuda_graph",
-                                             "threads",          "workers",         "eval_every", "checkpoint_epochs",
-                                             "checkpoint_steps", "keep_checkpoints"};
+const std::vector<std::string> kRunFields = {
+    "device",     "precision",         "engine",           "cuda_graph",      "conv_trials", "threads", "workers",
+    "eval_every", "checkpoint_epochs", "checkpoint_steps", "keep_checkpoints"};
 
 std::vector<const Experiment*> chosen_experiments(const ReproduceOptions& options) {
   std::vector<const Experiment*> chosen;

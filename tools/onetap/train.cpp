@@ -143,6 +143,12 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
   } else if (has_soft) {
     console().print(fmt::format("{}: soft {}, hard {}", files.root.string(), percent_text(last->acc_soft),
                                 percent_text(last->acc_hard.value_or(0))));
+    constexpr double kFarApart = 0.01;
+    if (last->acc_soft - last->acc_hard.value_or(0) >= kFarApart) {
+      console().note(
+          "the kept taps alone do worse than the network in training: --harden 0.8 fixes the taps after 80 % of the "
+          "steps and trains what is left");
+    }
   } else {
     console().print(fmt::format("{}: {}", files.root.string(), percent_text(last->acc_soft)));
   }

@@ -248,11 +248,21 @@ class TemperatureSchedule:
     ...     ...; optimiser.step(); schedule.step()
 
     The temperature of step i is start * (end / start) ** (i / steps). ``fall`` below 1 reaches ``end`` after that share of
-    the steps and stays there. The first temperature is set when the schedule is made.
+    the steps and stays there. With ``harden`` below 1, ``end`` is reached after that share of the steps at the latest;
+    then the taps are fixed (the temperature is 1e-6), and the weights that are left learn to do without the others. The
+    first temperature is set when the schedule is made.
     """
 
+    HARD_TEMPERATURE = 1e-6
+
     def __init__(
-        self, module: nn.Module, steps: int, start: float = FIRST_TEMPERATURE, end: float = 0.02, fall: float = 1.0
+        self,
+        module: nn.Module,
+        steps: int,
+        start: float = FIRST_TEMPERATURE,
+        end: float = 0.02,
+        fall: float = 1.0,
+        harden: float = 1.0,
     ) -> None:
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
             raise UsageError(f"[torch] expected at least 1 step, got {steps!r}")
@@ -260,14 +270,19 @@ class TemperatureSchedule:
             raise UsageError(f"[torch] expected temperatures above 0, got {start} and {end}")
         if not 0 < fall <= 1:
             raise UsageError(f"[torch] expected fall above 0 and at most 1, got {fall}")
+        if not 0 < harden <= 1:
+            raise UsageError(f"[torch] expected harden above 0 and at most 1, got {harden}")
         self._module = module
         self._start, self._end = float(start), float(end)
-        self._falling = max(1.0, fall * steps)
+        self._falling = max(1.0, min(fall, harden) * steps)
+        self._hard_from = harden * steps if harden < 1 else float("inf")
         self._done = 0
         set_temperature(module, self.temperature)
 
     def at(self, step: int) -> float:
         """The temperature of a step, counted from 0."""
+        if step >= self._hard_from:
+            return self.HARD_TEMPERATURE
         return self._start * (self._end / self._start) ** (min(step, self._falling) / self._falling)
 
     @property
