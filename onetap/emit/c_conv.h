@@ -27,6 +27,8 @@ struct ConvForm {
   int64_t row_codes() const { return blocks * taps; }  // of an output
   // Blocks of 2 outputs x 4 inputs with their positions in common: a word of inputs at a time.
   bool has_words() const;
+  // Blocks of one word, and one tap.
+  bool has_quads() const { return has_words() && codes != nullptr && block_inputs == 4 && taps == 1; }
   // Places, of words or else of bytes, that all inputs of an output have.
   int64_t places() const;
 };

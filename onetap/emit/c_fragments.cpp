@@ -30,10 +30,14 @@ std::string_view conv_single_u8_c();
 std::string_view conv_single_s8_c();
 std::string_view conv_words_c();
 std::string_view conv_words_mve_c();
+std::string_view list_blocks_c();
+std::string_view list_quads_c();
 std::string_view conv_dense_u8_c();
 std::string_view conv_dense_s8_c();
 std::string_view conv_blocks_u8_c();
 std::string_view conv_blocks_s8_c();
+std::string_view conv_quads_u8_c();
+std::string_view conv_quads_s8_c();
 std::string_view add_int8_c();
 std::string_view relu_int8_c();
 std::string_view pool_int8_c();
@@ -72,19 +76,23 @@ const std::vector<Row>& table() {
       {{F::kOutputInt8, c_files::output_int8_c, 110}, {F::kBytes}},
       {{F::kRequantize, c_files::requantize_c, 26}, {}},
       {{F::kVectors, c_files::vectors_c, 0}, {}},
-      {{F::kConvInt8, c_files::conv_int8_c, 626}, {F::kTaps, F::kCodes, F::kBytes, F::kRequantize, F::kVectors}},
+      {{F::kConvInt8, c_files::conv_int8_c, 930}, {F::kTaps, F::kCodes, F::kBytes, F::kRequantize, F::kVectors}},
       {{F::kFinishVectors, c_files::finish_mve_c, 0}, {}},
       {{F::kLists, c_files::lists_mve_c, 0}, {}},
       {{F::kConvBytesVectors, c_files::conv_bytes_mve_c, 0}, {}},
       {{F::kConvAny, c_files::conv_single_c, 0}, {F::kConvInt8, F::kFinishVectors, F::kLists, F::kConvBytesVectors}},
-      {{F::kConvSingleU8, c_files::conv_single_u8_c, 350}, {F::kConvAny}},
-      {{F::kConvSingleS8, c_files::conv_single_s8_c, 350}, {F::kConvAny}},
-      {{F::kConvWords, c_files::conv_words_c, 0}, {F::kConvInt8, F::kConvWordsVectors}},
+      {{F::kConvSingleU8, c_files::conv_single_u8_c, 368}, {F::kConvAny}},
+      {{F::kConvSingleS8, c_files::conv_single_s8_c, 368}, {F::kConvAny}},
+      {{F::kConvWords, c_files::conv_words_c, 404}, {F::kConvInt8, F::kConvWordsVectors}},
       {{F::kConvWordsVectors, c_files::conv_words_mve_c, 0}, {F::kFinishVectors, F::kLists}},
-      {{F::kConvDenseU8, c_files::conv_dense_u8_c, 512}, {F::kConvWords}},
-      {{F::kConvDenseS8, c_files::conv_dense_s8_c, 512}, {F::kConvWords}},
-      {{F::kConvBlocksU8, c_files::conv_blocks_u8_c, 756}, {F::kConvWords}},
-      {{F::kConvBlocksS8, c_files::conv_blocks_s8_c, 756}, {F::kConvWords}},
+      {{F::kListBlocks, c_files::list_blocks_c, 0}, {F::kConvWords}},
+      {{F::kListQuads, c_files::list_quads_c, 0}, {F::kConvWords}},
+      {{F::kConvDenseU8, c_files::conv_dense_u8_c, 172}, {F::kListBlocks}},
+      {{F::kConvDenseS8, c_files::conv_dense_s8_c, 172}, {F::kListBlocks}},
+      {{F::kConvBlocksU8, c_files::conv_blocks_u8_c, 214}, {F::kListBlocks}},
+      {{F::kConvBlocksS8, c_files::conv_blocks_s8_c, 214}, {F::kListBlocks}},
+      {{F::kConvQuadsU8, c_files::conv_quads_u8_c, 124}, {F::kListQuads}},
+      {{F::kConvQuadsS8, c_files::conv_quads_s8_c, 124}, {F::kListQuads}},
       {{F::kAddInt8, c_files::add_int8_c, 130}, {F::kBytes}},
       {{F::kReluInt8, c_files::relu_int8_c, 80}, {F::kBytes}},
       {{F::kPoolInt8, c_files::pool_int8_c, 300}, {F::kTaps, F::kBytes, F::kRequantize}},

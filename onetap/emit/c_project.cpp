@@ -19,7 +19,7 @@ constexpr std::array kKeywords = {"auto",  "break",    "case",   "char",   "cons
                                   "union", "unsigned", "void",   "while",  "restrict"};
 
 // {0}: name, {1}: NAME.
-std::string header_text(const TapNet& net, const CProgram& program, const std::string& name) {
+std::string header_text(const TapNet& net, const CProgram& program, const std::string& name, const CSizes& sizes) {
   const CValue &in = program.value(program.plan().input), &out = program.values.back();
   const std::string upper = upper_case(name);
   const auto triple = [](const std::array<float, 3>& values) {
@@ -27,9 +27,7 @@ std::string header_text(const TapNet& net, const CProgram& program, const std::s
   };
   std::string text = generated_note(net, "how to call the network");
   text += fmt::format("#ifndef {0}_H\n#define {0}_H\n\n", upper);
-  text +=
-      "/* Bytes of memory that a run needs, beside the stack: some 300 bytes for kernels of 3x3, 8 more for each "
-      "position beyond. */\n";
+  text += fmt::format("/* Bytes of memory that a run needs, beside about {} of the stack. */\n", sizes.stack);
   text += fmt::format("#define {}_ARENA_BYTES {}\n\n", upper, program.arena_bytes);
   text += "/* The input: planes of channels, rows first. */\n";
   text += fmt::format("#define {0}_INPUT_CHANNELS {1}\n#define {0}_INPUT_HEIGHT {2}\n#define {0}_INPUT_WIDTH {3}\n",
@@ -152,8 +150,8 @@ std::string readme_text(const TapNet& net, const CProgram& program, const std::s
                                  identifier_part(net.graph.name()), program.is_int8() ? "int8" : "float32");
   text += fmt::format(
       "| | bytes |\n|---|---:|\n| weights | {} |\n| positions of taps | {} |\n| bias, scales, tables | {} |\n"
-      "| code, estimated (Cortex-M4, -Os) | {} |\n| RAM: the arena | {} |\n\n",
-      sizes.weights, sizes.positions, sizes.other, sizes.code, sizes.arena);
+      "| code, estimated (Cortex-M4, -Os) | {} |\n| RAM: the arena | {} |\n| stack, estimated (Cortex-M4) | {} |\n\n",
+      sizes.weights, sizes.positions, sizes.other, sizes.code, sizes.arena, sizes.stack);
   text += fmt::format(
       "```c\n#include \"{0}.h\"\n\nstatic uint32_t arena[({1}_ARENA_BYTES + 3) / 4];\n"
       "static float in[{1}_INPUTS], out[{1}_OUTPUTS];\n\n{0}_run(in, out, arena);\n```\n\n",
@@ -221,10 +219,12 @@ CProject c_project(const TapNet& net, const CProjectOptions& options, const Gold
   const CSource source(net, program, name);
   CProject project;
   project.sizes = source.sizes();
-  project.files = {
-      {name + ".h", header_text(net, program, name)}, {name + ".c", source.model()},
-      {name + "_weights.c", source.weights()},        {name + "_selftest.c", selftest_text(net, program, name, golden)},
-      {"CMakeLists.txt", cmake_text(name)},           {"README.md", readme_text(net, program, name, project.sizes)}};
+  project.files = {{name + ".h", header_text(net, program, name, project.sizes)},
+                   {name + ".c", source.model()},
+                   {name + "_weights.c", source.weights()},
+                   {name + "_selftest.c", selftest_text(net, program, name, golden)},
+                   {"CMakeLists.txt", cmake_text(name)},
+                   {"README.md", readme_text(net, program, name, project.sizes)}};
   return project;
 }
 

@@ -20,6 +20,12 @@ using F = CFragment;
 
 // Sizes on a machine with addresses of 4 bytes.
 constexpr int64_t kValueBytes = 16, kStepBytes = 20, kPointerBytes = 4;
+constexpr int64_t kMostWords = 64;     // of a list
+constexpr int64_t kWordBytes = 16;     // of a list, with DSP instructions
+constexpr int64_t kResultBytes = 128;  // of outputs that wait to be scaled
+constexpr int64_t kStackBytes = 330;   // beside lists and places, as measured for a Cortex-M4
+constexpr int64_t kUnlistedCodeBytes = 708;
+constexpr int64_t kUnlistedStackBytes = 120;
 constexpr int64_t kMostPlaces = 512;  // of bytes: longer lists would take too much of the stack
 
 template <typename T>
@@ -94,7 +100,9 @@ CSource::CSource(const TapNet& net, const CProgram& program, std::string name)
   sizes_.other += static_cast<int64_t>(program.values.size()) * kValueBytes;
   for (int s = 0; s < static_cast<int>(program.steps.size()); ++s) add_step(s);
   sizes_.other += static_cast<int64_t>(program.rows.schedule.size());
-  sizes_.code = fragment_code_bytes(fragments_);
+  sizes_.code = fragment_code_bytes(fragments_) + (all_listed_ ? 0 : kUnlistedCodeBytes);
+  sizes_.stack = kStackBytes + 8 * positions_ + (words_ > 0 ? kResultBytes + kWordBytes * words_ : 0) +
+                 (all_listed_ ? 0 : kUnlistedStackBytes);
   sizes_.arena = program.arena_bytes;
   sizes_.arena_layer = program.step(program.rows.peak).name;
 }
@@ -265,6 +273,7 @@ void CSource::add_float_conv(const CStep& step, std::string& layer, std::string&
   if (form.bias != nullptr) {
     const float* values = floats_of(node, *form.bias);
     bias.assign(values, values + form.outputs);
+    if (form.has_words()) bias.resize(static_cast<size_t>(round_up(form.outputs, int64_t{2})));  // outputs go by pairs
   }
   const std::string bias_name = add_array(Kind::kOther, "float", "bias", bias);
   std::string codes = "NULL";
@@ -327,6 +336,7 @@ std::string CSource::add_starts(const ConvForm& form, int bias_shift, bool moved
   if (form.bias != nullptr) {
     const auto* values = form.bias->data<int16_t>();
     bias.assign(values, values + form.outputs);
+    if (form.has_words()) bias.resize(static_cast<size_t>(round_up(form.outputs, int64_t{2})));  // outputs go by pairs
   }
   const std::vector<int32_t> starts = int8_starts(form, bias_shift, moved);
   if (starts.empty()) return "NULL";
@@ -354,6 +364,9 @@ void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& 
   } else if (form.codes == nullptr) {
     fragments_.insert(is_signed ? F::kConvDenseS8 : F::kConvDenseU8);
     function = "conv_dense";
+  } else if (form.has_quads()) {
+    fragments_.insert(is_signed ? F::kConvQuadsS8 : F::kConvQuadsU8);
+    function = "conv_quads";
   } else {
     fragments_.insert(is_signed ? F::kConvBlocksS8 : F::kConvBlocksU8);
     function = "conv_blocks";
@@ -363,6 +376,11 @@ void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& 
   const std::string weights = words ? add_array(Kind::kWeights, "int8_t", "weights", int8_words(form), " WORD_ALIGNED")
                                     : add_array(Kind::kWeights, "int8_t", "weights", int8_weights(form));
   const std::string starts = add_starts(form, bias_shift, words && !is_signed);
+  if (words && form.places() <= kMostWords) {
+    words_ = std::max(words_, form.places());
+  } else if (words) {
+    all_listed_ = false;
+  }
   if (form.groups == 1) {
     const int64_t places = words ? form.places() : std::min(form.places(), kMostPlaces);
     if (form.codes != nullptr || form.inputs <= 4) places_ = std::max(places_, round_up(places, int64_t{4}));
@@ -418,7 +436,13 @@ std::string CSource::model() const {
       "#define POSITIONS {} /* of the largest kernel */\n#define CODE_BITS {} /* of a position */\n"
       "#define HAS_EMPTY {} /* whether blocks of weights may be left out */\n",
       positions_, code_bits_, has_empty_ ? 1 : 0);
-  if (program_.is_int8()) text += fmt::format("#define LIST {} /* inputs that are read one by one */\n", places_);
+  if (program_.is_int8()) {
+    text += fmt::format(
+        "#define LIST {} /* inputs that are read one by one */\n"
+        "#define WORDS {} /* of four inputs, that are listed for several outputs */\n"
+        "#define ALL_LISTED {} /* whether every layer that reads words lists them */\n",
+        places_, std::max<int64_t>(words_, 1), all_listed_ ? 1 : 0);
+  }
   text += "\n";
   text += fragment_text(fragments_);
   text += "/* The constants in " + name_ + "_weights.c. */\n" + declarations_;

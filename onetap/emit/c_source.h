@@ -61,8 +61,10 @@ class CSource {
   const std::string name_;
   int code_bits_ = 4;
   bool has_empty_ = false;
-  int64_t positions_ = 1;  // of the largest kernel
-  int64_t places_ = 4;     // of the longest list that vectors are read by
+  int64_t positions_ = 1;   // of the largest kernel
+  int64_t places_ = 4;      // of the longest list that vectors are read by
+  int64_t words_ = 0;       // of the longest list of words that several outputs read
+  bool all_listed_ = true;  // whether no layer has more words than a list may have
   std::set<CFragment> fragments_;
   std::string values_, layers_, steps_, arrays_, declarations_;
   std::string current_;  // the step's name as part of an identifier

@@ -28,6 +28,10 @@ NETWORKS = [("dense", "int8", "rows"), ("4x4", "int8", "rows"), ("4x4-drop", "in
 # Every form of a convolution that has vectors of its own.
 VECTOR_NETWORKS = [("resnet8", "8", "4"), ("resnet8", "6", "1-drop"), ("resnet8", "8", "3x2"),
                    ("mobilenetv2", "4", "dense"), ("random:1", "0", "dense"), ("random:4", "0", "dense")]
+# Sets of outputs that do not end where outputs are finished together, words that are not whole, blocks of several words,
+# more words than are listed.
+DSP_NETWORKS = [("resnet8", "6", "4x4"), ("resnet8", "7", "2x4-drop"), ("resnet8", "20", "6x8"), ("resnet8", "24", "12x4"),
+                ("resnet8", "72", "4x4-drop"), ("resnet8", "14", "dense"), ("random:1", "0", "dense")]
 
 
 def has(*tools):
@@ -143,10 +147,16 @@ class Processors(CommandTest):
             self.passes_on_cortex_m("M55", self.dump(share, "int8", "rows", arch, width), (arch, share))
 
     @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
-    def test_vectors_scale_as_single_numbers_do(self):
+    def test_every_convolution_with_dsp_instructions_passes(self):
+        for arch, width, share in DSP_NETWORKS:
+            self.passes_on_cortex_m("M4", self.dump(share, "int8", "rows", arch, width), (arch, width, share))
+
+    @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
+    def test_vectors_and_dsp_instructions_scale_as_plain_c_does(self):
         source, weights, _ = self.dump("4x4", "int8", "rows")
         arguments = [f'-DSOURCE="{source}"', BOARD + "/requantize.c", weights]
-        self.runs_on_cortex_m("M55", arguments, "requantize")
+        for cpu in ("M55", "M4", "M7"):
+            self.runs_on_cortex_m(cpu, arguments, "requantize")
 
     @unittest.skipUnless(has("arm-none-eabi-gcc"), "no arm-none-eabi-gcc")
     def test_vectors_are_used_where_they_are(self):

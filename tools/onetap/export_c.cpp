@@ -84,15 +84,11 @@ SizeColumn size_column(const std::string& title, const TapNet& net, RowMode mode
 
 nlohmann::ordered_json size_json(const SizeColumn& column) {
   const CSizes& sizes = column.sizes;
-  return {{"weights", sizes.weights},
-          {"positions", sizes.positions},
-          {"tables", sizes.other},
-          {"code", sizes.code},
-          {"flash", sizes.flash()},
-          {"ram", sizes.arena},
-          {"ram_layers", column.ram_by_layers},
-          {"ram_rows", column.ram_by_rows},
-          {"macs", column.macs}};
+  return {{"weights", sizes.weights},       {"positions", sizes.positions},
+          {"tables", sizes.other},          {"code", sizes.code},
+          {"flash", sizes.flash()},         {"ram", sizes.arena},
+          {"stack", sizes.stack},           {"ram_layers", column.ram_by_layers},
+          {"ram_rows", column.ram_by_rows}, {"macs", column.macs}};
 }
 
 void print_c_sizes(const ExportCArguments& options, const std::vector<SizeColumn>& columns) {
@@ -120,6 +116,7 @@ void print_c_sizes(const ExportCArguments& options, const std::vector<SizeColumn
   table.rule();
   add("RAM, layer by layer", [](const SizeColumn& c) { return c.ram_by_layers; });
   add("RAM, row by row", [](const SizeColumn& c) { return c.ram_by_rows; });
+  add("stack (estimated)", [](const SizeColumn& c) { return c.sizes.stack; });
   table.rule();
   add("MACs", [](const SizeColumn& c) { return c.macs; });
   std::cout << table.text();

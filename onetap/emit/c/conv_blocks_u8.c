@@ -1,3 +1,14 @@
+#ifndef VECTORS
+static Words* list_blocks_u8(Words* list, const Conv* conv, const Taps* taps, const uint8_t* codes,
+                             const uint8_t* base) {
+  return list_blocks(list, conv, taps, codes, base, 0, 0);
+}
+
+static void conv_blocks_u8(const Step* step, const Memory* memory, int32_t y) {
+  conv_words(step, memory, y, 0, list_blocks_u8);
+}
+#else
 static void conv_blocks_u8(const Step* step, const Memory* memory, int32_t y) {
   conv_words(step, memory, y, 0, 0);
 }
+#endif

@@ -1,3 +1,14 @@
+#ifndef VECTORS
+static Words* list_dense_s8(Words* list, const Conv* conv, const Taps* taps, const uint8_t* codes,
+                            const uint8_t* base) {
+  return list_blocks(list, conv, taps, codes, base, 1, 1);
+}
+
+static void conv_dense_s8(const Step* step, const Memory* memory, int32_t y) {
+  conv_words(step, memory, y, 1, list_dense_s8);
+}
+#else
 static void conv_dense_s8(const Step* step, const Memory* memory, int32_t y) {
   conv_words(step, memory, y, 1, 1);
 }
+#endif

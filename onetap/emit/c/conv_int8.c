@@ -78,13 +78,35 @@ static void move_to(Target* target, int32_t x) {
 #endif
 
 #ifndef VECTORS
-static inline int32_t bias_of(const Conv* conv, int32_t d) {
-  return conv->bias != NULL && d < conv->outputs ? conv->bias[d] * (1 << conv->bias_shift) : 0;
+#ifdef DSP
+/* Scaled and clamped. The high half of the product, shifted: what falls out last is one half, and is added. */
+#define SCALED_BYTE(name, clamp)                                              \
+  INLINE int32_t name(int32_t x, int32_t multiplier, int32_t shift) {         \
+    int32_t y;                                                                \
+    __asm__("smmul %0, %1, %2\n\tasrs %0, %0, %3\n\tadc %0, %0, #0\n\t" clamp \
+            : "=&r"(y)                                                        \
+            : "r"(x), "r"(multiplier), "r"(shift)                             \
+            : "cc");                                                          \
+    return y;                                                                 \
+  }
+SCALED_BYTE(scaled_unsigned, "usat %0, #8, %0")
+SCALED_BYTE(scaled_signed, "ssat %0, #8, %0")
+
+INLINE uint8_t scaled_byte(int32_t x, int32_t multiplier, int32_t shift, int32_t is_signed) {
+  if (shift == 0) return clamp_byte(requantize(x, multiplier, 0), is_signed);
+  if (!is_signed) return (uint8_t)scaled_unsigned(x, multiplier, shift);
+  x = scaled_signed(x, multiplier, shift);
+  return (uint8_t)(x < -127 ? -127 : x);
 }
+#else
+INLINE uint8_t scaled_byte(int32_t x, int32_t multiplier, int32_t shift, int32_t is_signed) {
+  return clamp_byte(requantize(x, multiplier, shift), is_signed);
+}
+#endif
 
 /* What becomes of the sums of outputs d to end - 1, two pixels each. */
 INLINE void finish_as(const Conv* conv, const Target* target, int32_t d, int32_t end, const int32_t* sums,
-                      int32_t is_signed) {
+                      int32_t is_signed, int32_t has_addend) {
   /* Copies: what is stored in bytes might be anything, to a compiler. */
   uint8_t *to0 = target->to[0], *to1 = target->to[1];
   const uint8_t *addend0 = target->addend[0], *addend1 = target->addend[1], *scale_of = conv->scale_of;
@@ -94,24 +116,24 @@ INLINE void finish_as(const Conv* conv, const Target* target, int32_t d, int32_t
     const Scale* scale = &scales[scale_of[d]];
     const int32_t multiplier = scale->multiplier, shift = scale->shift;
     int32_t sum0 = sums[0] * (1 << left_shift), sum1 = sums[1] * (1 << left_shift);
-    if (addend0 != NULL) {
+    if (has_addend) {
       const int32_t factor = scale->addend;
       sum0 += byte_value(addend0[d], addend_signed) * factor;
       sum1 += byte_value(addend1[d], addend_signed) * factor;
     }
-    sum0 = requantize(sum0, multiplier, shift);
-    sum1 = requantize(sum1, multiplier, shift);
-    to0[d] = clamp_byte(sum0, is_signed);
-    to1[d] = clamp_byte(sum1, is_signed);
+    to0[d] = scaled_byte(sum0, multiplier, shift, is_signed);
+    to1[d] = scaled_byte(sum1, multiplier, shift, is_signed);
   }
 }
 
 static void finish(const Conv* conv, const Target* target, int32_t d, int32_t end, const int32_t* sums) {
   if (conv->dequantize == NULL) {
     if (target->is_signed) {
-      finish_as(conv, target, d, end, sums, 1);
+      finish_as(conv, target, d, end, sums, 1, target->addend[0] != NULL);
+    } else if (target->addend[0] != NULL) {
+      finish_as(conv, target, d, end, sums, 0, 1);
     } else {
-      finish_as(conv, target, d, end, sums, 0);
+      finish_as(conv, target, d, end, sums, 0, 0);
     }
     return;
   }

@@ -1,3 +1,9 @@
+#ifndef VECTORS
+static inline int32_t bias_of(const Conv* conv, int32_t d) {
+  return conv->bias != NULL && d < conv->outputs ? conv->bias[d] * (1 << conv->bias_shift) : 0;
+}
+#endif
+
 /* Any convolution: weights [output][block][tap][input of the block]. */
 INLINE void conv_any(const Step* step, const Memory* memory, int32_t y, int32_t is_signed) {
   const Conv* conv = (const Conv*)step->layer;

@@ -4,9 +4,11 @@ typedef struct {
   int32_t a0, a1, b0, b1;
 } Sums;
 
-#define RESULTS 8 /* outputs that are finished together */
+#define RESULTS 16 /* outputs that are finished together: an even number */
 
-#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)
+/* Words are four inputs of two pixels. Those of a layer with few of them are listed once for all outputs that read
+   them. */
+#ifdef DSP
 /* Two bytes of a word as 16-bit numbers: 0 and 2, or 1 and 3. */
 #define EXTEND(name, instruction)                  \
   INLINE uint32_t name(uint32_t word) {            \
@@ -27,128 +29,211 @@ INLINE int32_t add_products(int32_t sum, uint32_t a, uint32_t b) {
 
 INLINE uint32_t word_at(const void* bytes) {
   uint32_t word;
-  __builtin_memcpy(&word, bytes, sizeof word);
+  __builtin_memcpy(&word, __builtin_assume_aligned(bytes, 4), sizeof word);
   return word;
 }
 
-INLINE void add_output(int32_t* sum0, int32_t* sum1, uint32_t weights, uint32_t even0, uint32_t odd0, uint32_t even1,
-                       uint32_t odd1) {
-  const uint32_t even = even_signed(weights), odd = odd_signed(weights);
-  *sum0 = add_products(add_products(*sum0, even, even0), odd, odd0);
-  *sum1 = add_products(add_products(*sum1, even, even1), odd, odd1);
+/* As 16-bit numbers. */
+typedef struct {
+  uint32_t even0, odd0, even1, odd1;
+} Words;
+
+INLINE Words words_at(const uint8_t* x0, const uint8_t* x1, int32_t is_signed) {
+  const uint32_t word0 = word_at(x0), word1 = word_at(x1);
+  Words words;
+  words.even0 = is_signed ? even_signed(word0) : even_unsigned(word0);
+  words.odd0 = is_signed ? odd_signed(word0) : odd_unsigned(word0);
+  words.even1 = is_signed ? even_signed(word1) : even_unsigned(word1);
+  words.odd1 = is_signed ? odd_signed(word1) : odd_unsigned(word1);
+  return words;
 }
 
-/* Adds the products of four inputs, one word, and four weights of each output. */
-INLINE void add_words(Sums* sums, const int8_t* w, const uint8_t* x0, const uint8_t* x1, int32_t is_signed) {
-  const uint32_t word0 = word_at(x0), word1 = word_at(x1);
-  const uint32_t even0 = is_signed ? even_signed(word0) : even_unsigned(word0);
-  const uint32_t odd0 = is_signed ? odd_signed(word0) : odd_unsigned(word0);
-  const uint32_t even1 = is_signed ? even_signed(word1) : even_unsigned(word1);
-  const uint32_t odd1 = is_signed ? odd_signed(word1) : odd_unsigned(word1);
-  add_output(&sums->a0, &sums->a1, word_at(w), even0, odd0, even1, odd1);
-  add_output(&sums->b0, &sums->b1, word_at(w + 4), even0, odd0, even1, odd1);
+INLINE void add_output(int32_t* sum0, int32_t* sum1, uint32_t weights, Words words) {
+  const uint32_t even = even_signed(weights), odd = odd_signed(weights);
+  *sum0 = add_products(add_products(*sum0, even, words.even0), odd, words.odd0);
+  *sum1 = add_products(add_products(*sum1, even, words.even1), odd, words.odd1);
+}
+
+/* Adds the products of four inputs and four weights of each output. */
+INLINE void add_words(Sums* sums, const int8_t* w, Words words, int32_t is_signed) {
+  (void)is_signed;
+  add_output(&sums->a0, &sums->a1, word_at(w), words);
+  add_output(&sums->b0, &sums->b1, word_at(w + 4), words);
+}
+
+/* The same for listed words, from one to list_end. Returns the weights behind. Compilers read ahead here, for which
+   there are no registers. */
+INLINE const int8_t* add_listed(Sums* sums, const int8_t* w, const Words* words, const Words* list_end,
+                                int32_t is_signed) {
+  uint32_t weights, even, even0, odd0, even1, odd1;
+  (void)is_signed;
+  while (words < list_end) {
+    __asm__(
+        "ldr %[weights], [%[w]], #4\n\t"
+        "ldrd %[even0], %[odd0], [%[words]], #8\n\t"
+        "ldrd %[even1], %[odd1], [%[words]], #8\n\t"
+        "sxtb16 %[even], %[weights]\n\t"
+        "smlad %[a0], %[even], %[even0], %[a0]\n\t"
+        "smlad %[a1], %[even], %[even1], %[a1]\n\t"
+        "sxtb16 %[even], %[weights], ror #8\n\t"
+        "ldr %[weights], [%[w]], #4\n\t"
+        "smlad %[a0], %[even], %[odd0], %[a0]\n\t"
+        "smlad %[a1], %[even], %[odd1], %[a1]\n\t"
+        "sxtb16 %[even], %[weights]\n\t"
+        "smlad %[b0], %[even], %[even0], %[b0]\n\t"
+        "smlad %[b1], %[even], %[even1], %[b1]\n\t"
+        "sxtb16 %[even], %[weights], ror #8\n\t"
+        "smlad %[b0], %[even], %[odd0], %[b0]\n\t"
+        "smlad %[b1], %[even], %[odd1], %[b1]"
+        : [a0] "+r"(sums->a0), [a1] "+r"(sums->a1), [b0] "+r"(sums->b0), [b1] "+r"(sums->b1), [w] "+r"(w),
+          [words] "+r"(words), [weights] "=&r"(weights), [even] "=&r"(even), [even0] "=&r"(even0), [odd0] "=&r"(odd0),
+          [even1] "=&r"(even1), [odd1] "=&r"(odd1)
+        :
+        : "memory");
+  }
+  return w;
 }
 #else
+typedef struct {
+  const uint8_t *x0, *x1;
+} Words;
+
+INLINE Words words_at(const uint8_t* x0, const uint8_t* x1, int32_t is_signed) {
+  Words words;
+  (void)is_signed;
+  words.x0 = x0;
+  words.x1 = x1;
+  return words;
+}
+
 /* Adds the products of four inputs and four weights of each output. */
-INLINE void add_words(Sums* sums, const int8_t* w, const uint8_t* x0, const uint8_t* x1, int32_t is_signed) {
+INLINE void add_words(Sums* sums, const int8_t* w, Words words, int32_t is_signed) {
   for (int32_t i = 0; i < 4; ++i) {
-    const int32_t value0 = byte_value(x0[i], is_signed), value1 = byte_value(x1[i], is_signed);
+    const int32_t value0 = byte_value(words.x0[i], is_signed), value1 = byte_value(words.x1[i], is_signed);
     sums->a0 += w[i] * value0;
     sums->a1 += w[i] * value1;
     sums->b0 += w[4 + i] * value0;
     sums->b1 += w[4 + i] * value1;
   }
 }
+
+INLINE const int8_t* add_listed(Sums* sums, const int8_t* w, const Words* words, const Words* list_end,
+                                int32_t is_signed) {
+  for (; words < list_end; ++words, w += 8) add_words(sums, w, *words, is_signed);
+  return w;
+}
 #endif
 
-/* Adds a block of inputs at one position. */
-INLINE const int8_t* add_block(Sums* sums, const int8_t* w, const uint8_t* base, const int32_t* place, int32_t count,
-                               int32_t is_signed) {
-  const uint8_t *x0 = base + place[0], *x1 = base + place[1];
-  for (int32_t i = 0; i < count; i += 4, w += 8) add_words(sums, w, x0 + i, x1 + i, is_signed);
+/* A function of its own: it needs all registers. */
+#if defined(__GNUC__)
+#define APART static __attribute__((noinline))
+#else
+#define APART static
+#endif
+
+INLINE Sums start_of(const Conv* conv, int32_t d) {
+  Sums sums = {0, 0, 0, 0};
+  if (conv->bias != NULL) { /* of an even number of outputs */
+    sums.a0 = sums.a1 = conv->bias[d] * (1 << conv->bias_shift);
+    sums.b0 = sums.b1 = conv->bias[d + 1] * (1 << conv->bias_shift);
+  }
+  return sums;
+}
+
+INLINE int32_t* put_sums(int32_t* results, Sums sums) {
+  results[0] = sums.a0;
+  results[1] = sums.a1;
+  results[2] = sums.b0;
+  results[3] = sums.b1;
+  return results + 4;
+}
+
+INLINE const int8_t* sum_list(int32_t* results, const int8_t* w, const Words* list, const Words* list_end,
+                              const Conv* conv, int32_t d, int32_t end, int32_t is_signed) {
+  for (; d < end; d += 2) {
+    Sums sums = start_of(conv, d);
+    w = add_listed(&sums, w, list, list_end, is_signed);
+    results = put_sums(results, sums);
+  }
   return w;
 }
 
-/* Adds a word of inputs at a position, if it is not empty. */
-INLINE const int8_t* add_word(Sums* sums, const int8_t* w, const uint8_t* base, const Taps* taps, int32_t position,
-                              int32_t positions, int32_t is_signed) {
-  if (HAS_EMPTY && position >= positions) return w;
-  add_words(sums, w, base + taps->place[position][0], base + taps->place[position][1], is_signed);
-  return w + 8;
+/* Sums of outputs d to end - 1 over listed words. Returns the weights behind. */
+APART const int8_t* sum_listed(int32_t* results, const int8_t* w, const Words* list, const Words* list_end,
+                               const Conv* conv, int32_t d, int32_t end, int32_t is_signed) {
+#ifdef DSP
+  return sum_list(results, w, list, list_end, conv, d, end, is_signed); /* the same for both */
+#else
+  return is_signed ? sum_list(results, w, list, list_end, conv, d, end, 1)
+                   : sum_list(results, w, list, list_end, conv, d, end, 0);
+#endif
 }
 
-/* All blocks of two outputs, each at its positions. */
-INLINE const int8_t* add_blocks(Sums* sums, const int8_t* w, const Conv* conv, const Taps* taps, const uint8_t* codes,
-                                const uint8_t* base, int32_t is_signed) {
+/* Sums of outputs d to end - 1 over words that are not listed: there are too many. */
+INLINE const int8_t* sum_words(int32_t* results, const int8_t* w, const Conv* conv, const Taps* taps,
+                               const uint8_t* codes, const uint8_t* base, int32_t d, int32_t end, int32_t is_signed) {
   const int32_t positions = conv->window.kernel_h * conv->window.kernel_w;
-  if (conv->block_inputs == 4 && conv->taps == 1) { /* the usual case, one word at a time */
-    for (const uint8_t* end = base + conv->inputs; base < end;) {
-      const int32_t pair = *codes++; /* of positions, where they have 4 bits */
-      w = add_word(sums, w, base, taps, CODE_BITS == 4 ? pair & 15 : pair, positions, is_signed);
-      base += 4;
-      if (CODE_BITS == 8 || base >= end) continue;
-      w = add_word(sums, w, base, taps, pair >> 4, positions, is_signed);
-      base += 4;
+  for (; d < end; d += 2) {
+    Sums sums = start_of(conv, d);
+    int32_t code = 0;
+    for (int32_t c = 0; c < conv->inputs; c += conv->block_inputs) {
+      const int32_t rest = conv->inputs - c;
+      const int32_t count = rest < conv->block_inputs ? rest : conv->block_inputs;
+      for (int32_t t = 0; t < conv->taps; ++t, ++code) {
+        const int32_t position = codes == NULL ? t : code_at(codes, code);
+        if (HAS_EMPTY && position >= positions) continue;
+        const uint8_t *x0 = base + c + taps->place[position][0], *x1 = base + c + taps->place[position][1];
+        for (int32_t i = 0; i < count; i += 4, w += 8) {
+          add_words(&sums, w, words_at(x0 + i, x1 + i, is_signed), is_signed);
+        }
+      }
     }
-    return w;
-  }
-  int32_t code = 0;
-  for (int32_t c = 0; c < conv->inputs; c += conv->block_inputs) {
-    const int32_t rest = conv->inputs - c;
-    const int32_t count = rest < conv->block_inputs ? rest : conv->block_inputs;
-    for (int32_t t = 0; t < conv->taps; ++t, ++code) {
-      const int32_t position = code_at(codes, code);
-      if (HAS_EMPTY && position >= positions) continue;
-      w = add_block(sums, w, base + c, taps->place[position], count, is_signed);
-    }
+    results = put_sums(results, sums);
   }
   return w;
 }
+
+APART const int8_t* sum_unlisted(int32_t* results, const int8_t* w, const Conv* conv, const Taps* taps,
+                                 const uint8_t* codes, const uint8_t* base, int32_t d, int32_t end, int32_t is_signed) {
+  return is_signed ? sum_words(results, w, conv, taps, codes, base, d, end, 1)
+                   : sum_words(results, w, conv, taps, codes, base, d, end, 0);
+}
+
+/* Lists the words that outputs with these codes read, in the order of their weights. Returns the end of the list. */
+typedef Words* ListWords(Words* list, const Conv* conv, const Taps* taps, const uint8_t* codes, const uint8_t* base);
 
 /* A convolution whose positions are those of blocks of outputs and inputs, multiples of 2 and of 4:
    weights [2 outputs][block][tap][4 inputs of the block][output][input]. */
-INLINE void conv_words(const Step* step, const Memory* memory, int32_t y, int32_t is_signed, int32_t is_dense) {
+static void conv_words(const Step* step, const Memory* memory, int32_t y, int32_t is_signed, ListWords* list_words) {
   const Conv* conv = (const Conv*)step->layer;
-  const Value *in = step->inputs[0], *out = step->output;
-  const int32_t positions = conv->window.kernel_h * conv->window.kernel_w;
+  const int32_t outputs = conv->outputs;
+  const int32_t is_listed = ALL_LISTED || conv->blocks * conv->taps * ((conv->block_inputs + 3) / 4) <= WORDS;
   int32_t results[2 * RESULTS];
+  Words list[WORDS], *list_end = list;
   Taps taps;
   Target target;
   taps.valid = 0;
   start_row(&target, step, memory, y);
-  for (int32_t x = 0; x < out->width; x += 2) {
-    const uint8_t* base = taps_at(&taps, &conv->window, in, out, memory, y, x);
+  for (int32_t x = 0; x < step->output->width; x += 2) {
+    const uint8_t* base = taps_at(&taps, &conv->window, step->inputs[0], step->output, memory, y, x);
     const int8_t* w = conv->weights;
-    const uint8_t* codes = conv->codes;
-    int32_t shared = 0; /* outputs that have had these codes */
+    const uint8_t *codes = NULL, *next_codes = conv->codes;
+    int32_t d = 0, set_end = 0; /* outputs until there have these codes */
     move_to(&target, x);
-    for (int32_t first = 0; first < conv->outputs; first += RESULTS) {
-      const int32_t end = first + RESULTS < conv->outputs ? first + RESULTS : conv->outputs;
-      int32_t* result = results;
-      for (int32_t d = first; d < end; d += 2, result += 4) {
-        Sums sums;
-        sums.a0 = sums.a1 = bias_of(conv, d);
-        sums.b0 = sums.b1 = bias_of(conv, d + 1);
-        if (is_dense && conv->inputs <= 4) { /* an image's channels: one word */
-          for (int32_t position = 0; position < positions; ++position, w += 8) {
-            add_words(&sums, w, base + taps.place[position][0], base + taps.place[position][1], is_signed);
-          }
-        } else if (is_dense) {
-          for (int32_t position = 0; position < positions; ++position) {
-            w = add_block(&sums, w, base, taps.place[position], conv->inputs, is_signed);
-          }
-        } else {
-          w = add_blocks(&sums, w, conv, &taps, codes, base, is_signed);
-          shared += 2;
-          if (shared >= conv->share_outputs) {
-            shared = 0;
-            codes += conv->code_bytes;
-          }
+    while (d < outputs) {
+      const int32_t first = d, end = first + RESULTS < outputs ? first + RESULTS : outputs;
+      while (d < end) {
+        if (d == set_end) {
+          set_end += conv->share_outputs;
+          codes = next_codes;
+          if (codes != NULL) next_codes += conv->code_bytes;
+          if (is_listed) list_end = list_words(list, conv, &taps, codes, base);
         }
-        result[0] = sums.a0;
-        result[1] = sums.a1;
-        result[2] = sums.b0;
-        result[3] = sums.b1;
+        const int32_t until = set_end < end ? set_end : end;
+        int32_t* result = results + 2 * (d - first);
+        w = is_listed ? sum_listed(result, w, list, list_end, conv, d, until, is_signed)
+                      : sum_unlisted(result, w, conv, &taps, codes, base, d, until, is_signed);
+        d = until;
       }
       finish(conv, &target, first, end, results);
     }

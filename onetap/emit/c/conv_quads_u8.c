@@ -1,0 +1,14 @@
+#ifndef VECTORS
+static Words* list_quads_u8(Words* list, const Conv* conv, const Taps* taps, const uint8_t* codes,
+                            const uint8_t* base) {
+  return list_quads(list, conv, taps, codes, base, 0);
+}
+
+static void conv_quads_u8(const Step* step, const Memory* memory, int32_t y) {
+  conv_words(step, memory, y, 0, list_quads_u8);
+}
+#else
+static void conv_quads_u8(const Step* step, const Memory* memory, int32_t y) {
+  conv_words(step, memory, y, 0, 0);
+}
+#endif
