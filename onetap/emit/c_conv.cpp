@@ -8,7 +8,7 @@
 namespace onetap {
 namespace {
 
-constexpr int64_t kWord = 4;  // inputs that are computed together
+constexpr int64_t kWord = ConvForm::kWord;
 constexpr int64_t kPair = 2;  // outputs
 
 // Calls each(output, block, tap, input) for the weights in file order of [output][block][tap][input].
@@ -75,7 +75,9 @@ std::vector<float> float_weights(const ConvForm& form, const Node& node) {
 }
 
 std::vector<int8_t> int8_weights(const ConvForm& form) {
-  return in_blocks(form, form.weight->data<int8_t>());
+  std::vector<int8_t> packed = in_blocks(form, form.weight->data<int8_t>());
+  packed.resize(packed.size() + kWord - 1);  // read as words, the last ones too
+  return packed;
 }
 
 std::vector<int8_t> int8_words(const ConvForm& form) {

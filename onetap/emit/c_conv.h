@@ -12,6 +12,8 @@ namespace onetap {
 // A convolution, or a linear or affine layer as one: [outputs, inputs, taps] weights, of blocks of inputs and outputs
 // that have their positions in common. A dense one has all positions in order, and no codes.
 struct ConvForm {
+  static constexpr int64_t kWord = 4;  // inputs that are computed together
+
   ConvForm(const TapNet& net, const Node& node);
 
   int64_t outputs = 1, inputs = 1, groups = 1;  // inputs of a group
@@ -28,7 +30,7 @@ struct ConvForm {
   // Blocks of 2 outputs x 4 inputs with their positions in common: a word of inputs at a time.
   bool has_words() const;
   // Blocks of one word, and one tap.
-  bool has_quads() const { return has_words() && codes != nullptr && block_inputs == 4 && taps == 1; }
+  bool has_quads() const { return has_words() && codes != nullptr && block_inputs == kWord && taps == 1; }
   // Places, of words or else of bytes, that all inputs of an output have.
   int64_t places() const;
 };

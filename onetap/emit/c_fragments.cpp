@@ -25,6 +25,8 @@ std::string_view conv_int8_c();
 std::string_view finish_mve_c();
 std::string_view lists_mve_c();
 std::string_view conv_bytes_mve_c();
+std::string_view dsp_c();
+std::string_view conv_gathered_c();
 std::string_view conv_single_c();
 std::string_view conv_single_u8_c();
 std::string_view conv_single_s8_c();
@@ -80,10 +82,13 @@ const std::vector<Row>& table() {
       {{F::kFinishVectors, c_files::finish_mve_c, 0}, {}},
       {{F::kLists, c_files::lists_mve_c, 0}, {}},
       {{F::kConvBytesVectors, c_files::conv_bytes_mve_c, 0}, {}},
-      {{F::kConvAny, c_files::conv_single_c, 0}, {F::kConvInt8, F::kFinishVectors, F::kLists, F::kConvBytesVectors}},
-      {{F::kConvSingleU8, c_files::conv_single_u8_c, 368}, {F::kConvAny}},
-      {{F::kConvSingleS8, c_files::conv_single_s8_c, 368}, {F::kConvAny}},
-      {{F::kConvWords, c_files::conv_words_c, 404}, {F::kConvInt8, F::kConvWordsVectors}},
+      {{F::kDsp, c_files::dsp_c, 0}, {}},
+      {{F::kConvGathered, c_files::conv_gathered_c, 148}, {F::kDsp}},
+      {{F::kConvAny, c_files::conv_single_c, 0},
+       {F::kConvInt8, F::kFinishVectors, F::kLists, F::kConvBytesVectors, F::kConvGathered}},
+      {{F::kConvSingleU8, c_files::conv_single_u8_c, 1114}, {F::kConvAny}},
+      {{F::kConvSingleS8, c_files::conv_single_s8_c, 1114}, {F::kConvAny}},
+      {{F::kConvWords, c_files::conv_words_c, 404}, {F::kConvInt8, F::kDsp, F::kConvWordsVectors}},
       {{F::kConvWordsVectors, c_files::conv_words_mve_c, 0}, {F::kFinishVectors, F::kLists}},
       {{F::kListBlocks, c_files::list_blocks_c, 0}, {F::kConvWords}},
       {{F::kListQuads, c_files::list_quads_c, 0}, {F::kConvWords}},

@@ -31,6 +31,8 @@ enum class CFragment {
   kFinishVectors,
   kLists,
   kConvBytesVectors,
+  kDsp,
+  kConvGathered,
   kConvAny,
   kConvSingleU8,
   kConvSingleS8,

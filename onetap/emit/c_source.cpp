@@ -101,7 +101,8 @@ CSource::CSource(const TapNet& net, const CProgram& program, std::string name)
   for (int s = 0; s < static_cast<int>(program.steps.size()); ++s) add_step(s);
   sizes_.other += static_cast<int64_t>(program.rows.schedule.size());
   sizes_.code = fragment_code_bytes(fragments_) + (all_listed_ ? 0 : kUnlistedCodeBytes);
-  sizes_.stack = kStackBytes + 8 * positions_ + (words_ > 0 ? kResultBytes + kWordBytes * words_ : 0) +
+  const int64_t list = std::max(words_, gathered_);
+  sizes_.stack = kStackBytes + 8 * positions_ + (list > 0 ? kResultBytes + kWordBytes * list : 0) +
                  (all_listed_ ? 0 : kUnlistedStackBytes);
   sizes_.arena = program.arena_bytes;
   sizes_.arena_layer = program.step(program.rows.peak).name;
@@ -380,6 +381,8 @@ void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& 
     words_ = std::max(words_, form.places());
   } else if (words) {
     all_listed_ = false;
+  } else if (form.inputs * form.taps <= ConvForm::kWord * kMostWords) {
+    gathered_ = std::max(gathered_, (form.inputs * form.taps + ConvForm::kWord - 1) / ConvForm::kWord);
   }
   if (form.groups == 1) {
     const int64_t places = words ? form.places() : std::min(form.places(), kMostPlaces);
@@ -440,8 +443,9 @@ std::string CSource::model() const {
     text += fmt::format(
         "#define LIST {} /* inputs that are read one by one */\n"
         "#define WORDS {} /* of four inputs, that are listed for several outputs */\n"
-        "#define ALL_LISTED {} /* whether every layer that reads words lists them */\n",
-        places_, std::max<int64_t>(words_, 1), all_listed_ ? 1 : 0);
+        "#define ALL_LISTED {} /* whether every layer that reads words lists them */\n"
+        "#define GATHERED {} /* words of inputs that lie apart */\n",
+        places_, std::max<int64_t>(words_, 1), all_listed_ ? 1 : 0, std::max<int64_t>(gathered_, 1));
   }
   text += "\n";
   text += fragment_text(fragments_);

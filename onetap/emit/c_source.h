@@ -64,6 +64,7 @@ class CSource {
   int64_t positions_ = 1;   // of the largest kernel
   int64_t places_ = 4;      // of the longest list that vectors are read by
   int64_t words_ = 0;       // of the longest list of words that several outputs read
+  int64_t gathered_ = 0;    // words of the longest list of inputs that lie apart
   bool all_listed_ = true;  // whether no layer has more words than a list may have
   std::set<CFragment> fragments_;
   std::string values_, layers_, steps_, arrays_, declarations_;

@@ -65,9 +65,16 @@ static void move_to(Target* target, int32_t x) {
 
 /* Functions with constant arguments are compiled for each of them. */
 #if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE static inline __attribute__((always_inline, unused))
 #else
 #define INLINE static inline
+#endif
+
+/* A function of its own: it needs all registers. */
+#if defined(__GNUC__)
+#define APART static __attribute__((noinline))
+#else
+#define APART static
 #endif
 
 /* Sums come as [output][pixel], or as [pixel][4 outputs] where there are vectors. */
@@ -78,6 +85,8 @@ static void move_to(Target* target, int32_t x) {
 #endif
 
 #ifndef VECTORS
+#define RESULTS 16 /* outputs that are finished together: an even number */
+
 #ifdef DSP
 /* Scaled and clamped. The high half of the product, shifted: what falls out last is one half, and is added. */
 #define SCALED_BYTE(name, clamp)                                              \

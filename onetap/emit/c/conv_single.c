@@ -1,9 +1,3 @@
-#ifndef VECTORS
-static inline int32_t bias_of(const Conv* conv, int32_t d) {
-  return conv->bias != NULL && d < conv->outputs ? conv->bias[d] * (1 << conv->bias_shift) : 0;
-}
-#endif
-
 /* Any convolution: weights [output][block][tap][input of the block]. */
 INLINE void conv_any(const Step* step, const Memory* memory, int32_t y, int32_t is_signed) {
   const Conv* conv = (const Conv*)step->layer;
@@ -57,6 +51,12 @@ INLINE void conv_single(const Step* step, const Memory* memory, int32_t y, int32
   }
   if (conv->groups == conv->outputs && conv->inputs == 1 && conv->codes == NULL) {
     conv_channels(step, memory, y, is_signed);
+    return;
+  }
+#elif defined(DSP)
+  const Conv* conv = (const Conv*)step->layer;
+  if (conv->inputs * conv->taps <= 4 * GATHERED) {
+    conv_gathered(step, memory, y, is_signed);
     return;
   }
 #endif

@@ -4,35 +4,9 @@ typedef struct {
   int32_t a0, a1, b0, b1;
 } Sums;
 
-#define RESULTS 16 /* outputs that are finished together: an even number */
-
 /* Words are four inputs of two pixels. Those of a layer with few of them are listed once for all outputs that read
    them. */
 #ifdef DSP
-/* Two bytes of a word as 16-bit numbers: 0 and 2, or 1 and 3. */
-#define EXTEND(name, instruction)                  \
-  INLINE uint32_t name(uint32_t word) {            \
-    uint32_t pair;                                 \
-    __asm__(instruction : "=r"(pair) : "r"(word)); \
-    return pair;                                   \
-  }
-EXTEND(even_signed, "sxtb16 %0, %1")
-EXTEND(odd_signed, "sxtb16 %0, %1, ror #8")
-EXTEND(even_unsigned, "uxtb16 %0, %1")
-EXTEND(odd_unsigned, "uxtb16 %0, %1, ror #8")
-
-/* sum + both products of 16-bit numbers. */
-INLINE int32_t add_products(int32_t sum, uint32_t a, uint32_t b) {
-  __asm__("smlad %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
-  return sum;
-}
-
-INLINE uint32_t word_at(const void* bytes) {
-  uint32_t word;
-  __builtin_memcpy(&word, __builtin_assume_aligned(bytes, 4), sizeof word);
-  return word;
-}
-
 /* As 16-bit numbers. */
 typedef struct {
   uint32_t even0, odd0, even1, odd1;
@@ -122,13 +96,6 @@ INLINE const int8_t* add_listed(Sums* sums, const int8_t* w, const Words* words,
   for (; words < list_end; ++words, w += 8) add_words(sums, w, *words, is_signed);
   return w;
 }
-#endif
-
-/* A function of its own: it needs all registers. */
-#if defined(__GNUC__)
-#define APART static __attribute__((noinline))
-#else
-#define APART static
 #endif
 
 INLINE Sums start_of(const Conv* conv, int32_t d) {
