@@ -12,6 +12,7 @@ docs/onnx.md has the accuracy after each stage.
 """
 
 import argparse
+import inspect
 import time
 from pathlib import Path
 
@@ -90,8 +91,9 @@ def main():
         right = sum(int((network(x).argmax(1) == y).sum()) for x, y in zip(test_images.split(500), test_labels.split(500)))
     print(f"test accuracy in PyTorch: {100 * right / len(test_images):.2f} %")
 
-    # Batch norms stay apart from convolutions: training wants them.
-    torch.onnx.export(network.cpu(), (torch.randn(1, 3, 32, 32),), str(given.out), opset_version=17, dynamo=False,
+    # Batch norms stay apart from convolutions: training wants them. PyTorch 1.13 has no other exporter to choose.
+    legacy = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
+    torch.onnx.export(network.cpu(), (torch.randn(1, 3, 32, 32),), str(given.out), opset_version=17, **legacy,
                       training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False,
                       input_names=["image"], output_names=["logits"], dynamic_axes={"image": {0: "batch"}})
 

@@ -59,6 +59,8 @@ class RowPlanner {
   const RowValue& value(int v) const { return program_.values[at(v)]; }
   int values() const { return static_cast<int>(program_.values.size()); }
 
+  static size_t group_steps(const Group& group) { return at(group.last - group.first + 1); }
+
   bool is_inside(const Group& group, int v) const {
     return made_by_[at(v)] >= group.first && made_by_[at(v)] <= group.last && last_reader_[at(v)] <= group.last;
   }
@@ -74,6 +76,7 @@ class RowPlanner {
     least[0] = 0;
     for (int end = 1; end <= steps(); ++end) {
       for (int first = end - 1; first >= std::max(0, end - kLongestGroup); --first) {
+        if (least[at(first)] >= least[at(end)]) continue;  // it cannot be less
         const int64_t need = std::max(least[at(first)], make_group(first, end - 1).bytes);
         if (need >= least[at(end)]) continue;
         least[at(end)] = need;
@@ -97,7 +100,7 @@ class RowPlanner {
 
   // Rows of the last step, each as soon as what it reads is there.
   void schedule(Group& group) const {
-    std::vector<int64_t> next(program_.steps.size(), 0);
+    std::vector<int64_t> next(group_steps(group), 0);
     run_rows(group, group.last, program_.rows(step(group.last)), next);
     for (int s = group.first; s <= group.last; ++s) {
       if (!is_inside(group, step(s).output)) run_rows(group, s, program_.rows(step(s)), next);
@@ -105,13 +108,12 @@ class RowPlanner {
   }
 
   void run_rows(Group& group, int s, int64_t end, std::vector<int64_t>& next) const {
-    while (next[at(s)] < end) {
-      const int64_t row = next[at(s)];
+    int64_t& row = next[at(s - group.first)];
+    for (; row < end; ++row) {
       for (const RowRead& read : step(s).reads) {
         const int maker = made_by_[at(read.value)];
         if (maker >= group.first) run_rows(group, maker, read.spans[static_cast<size_t>(row)].last + 1, next);
       }
-      ++next[at(s)];
       group.schedule.push_back(s);
     }
   }
@@ -119,10 +121,10 @@ class RowPlanner {
   // Calls `each(time, step, row)` in order.
   template <typename Each>
   void for_each_row(const Group& group, const Each& each) const {
-    std::vector<int64_t> next(program_.steps.size(), 0);
+    std::vector<int64_t> next(group_steps(group), 0);
     for (size_t time = 0; time < group.schedule.size(); ++time) {
       const int s = group.schedule[time];
-      each(static_cast<int64_t>(time), s, next[at(s)]++);
+      each(static_cast<int64_t>(time), s, next[at(s - group.first)]++);
     }
   }
 
