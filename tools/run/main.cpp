@@ -20,14 +20,17 @@ namespace {
 
 constexpr const char* kHelp =
     "usage: onetap-run [options] MODEL IMAGE...\n"
-    "\nClassifies images (JPEG, PNG or BMP files, - for standard input) with a .tap file, on this CPU.\n"
-    "\n  --top K        classes to print [5]\n"
+    "\n"
+    "Classifies images (JPEG, PNG or BMP files, - for standard input) with a .tap file, on this CPU.\n"
+    "\n"
+    "  --top K        classes to print [5]\n"
     "  --threads N    CPU threads (default: all that this process may use)\n"
     "  --target NAME  kernels to use: avx512, avx2, sse4, neon or plain (default: ONETAP_TARGET, or the best)\n"
     "  --tune         time alternatives for every layer, and store the fastest\n"
     "  --memory SIZE  refuse a network that needs more, such as 64M (default: ONETAP_MEMORY, or 1G)\n"
     "  --version, --help\n"
-    "\nAn image that cannot be read is reported on stderr, the others are still processed, and the exit code is 4.\n";
+    "\n"
+    "An image that cannot be read is reported on stderr, the others are still processed, and the exit code is 4.\n";
 
 struct Arguments {
   std::vector<std::string> files;  // the model, then the images
