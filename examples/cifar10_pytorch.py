@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""A PyTorch network, trained in a plain PyTorch loop, down to one tap per kernel slice and into a .tap file.
+"""Trains a PyTorch network in a plain PyTorch loop, prunes it to one tap per kernel slice and writes a .tap file.
 
     pip install . torch                                  # in the folder of onetap
     python3 examples/cifar10_pytorch.py DATA             # CIFAR-10's binary files: `onetap data fetch cifar10`
-    python3 examples/cifar10_pytorch.py                  # drawn images in their place, to try it
+    python3 examples/cifar10_pytorch.py                  # drawn images instead, to try it
 
-1. trains a small convolutional network as it is,
-2. converts its 3x3 convolutions to Shift Attention Layers, which start as the same function,
-3. trains on while the temperature falls,
-4. freezes the network to a .tap file and runs that without PyTorch, the accuracy after every stage in one table.
+1. trains a small dense network,
+2. converts its 3x3 convolutions to Shift Attention Layers; at first they compute the same function,
+3. continues the training while the temperature falls,
+4. freezes the network to a .tap file and runs it without PyTorch.
+
+A table shows the accuracy after every stage.
 """
 
 import argparse
@@ -41,7 +43,7 @@ def read_cifar10(folder):
 
 
 def draw_stripes(count, seed):
-    """Ten directions of stripes of any phase and colour, in noise."""
+    """Stripes in ten directions (the classes), with random phase, colour and noise."""
     random = np.random.default_rng(seed)
     labels = random.integers(0, 10, count)
     angle = labels * np.pi / 10 + random.normal(0, 0.05, count)
@@ -54,12 +56,12 @@ def draw_stripes(count, seed):
 
 
 def planes(images):
-    """What the network sees: (value / 255 - mean) / sd."""
+    """The input of the network: (value / 255 - mean) / sd."""
     scale = torch.tensor(SD).view(3, 1, 1)
     return (torch.from_numpy(images).float() / 255 - torch.tensor(MEAN).view(3, 1, 1)) / scale
 
 
-# %% The network: nothing in it knows of onetap
+# %% The network: plain PyTorch, independent of onetap
 
 class Block(nn.Module):
     def __init__(self, inputs, outputs, stride):
@@ -85,7 +87,7 @@ def make_network(width):
 # %% Training and testing
 
 def train(network, images, labels, epochs, rate, schedule_temperature, mirror):
-    """SGD with a cosine; images are shifted by up to 4 pixels and, where that keeps their class, mirrored."""
+    """SGD with a cosine schedule; images are shifted by up to 4 pixels and, if that keeps their class, mirrored."""
     batch = 128
     steps = epochs * math.ceil(len(images) / batch)
     optimiser = torch.optim.SGD(network.parameters(), rate, momentum=0.9, weight_decay=5e-4)
@@ -124,7 +126,7 @@ def in_pytorch(network):
         return lambda images: network(planes(images)).detach().numpy()
 
 
-# %% All of it
+# %% The program
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -134,7 +136,7 @@ def main():
     parser.add_argument("--images", type=int, default=50000, help="training images to use")
     parser.add_argument("--share", type=int, nargs=2, default=(4, 4), metavar=("OUTPUTS", "INPUTS"))
     parser.add_argument("--out", type=Path, default=Path("cifar10.tap"))
-    parser.add_argument("--quick", action="store_true", help="seconds in place of minutes: drawn images, few of them")
+    parser.add_argument("--quick", action="store_true", help="seconds instead of minutes: few images and epochs")
     given = parser.parse_args()
     torch.manual_seed(0)
     if given.data:
@@ -151,7 +153,7 @@ def main():
         stages.append((stage, accuracy(run, test_images, test_labels)))
         print(f"{stage}: {stages[-1][1]:.2f} %", flush=True)
 
-    print("training the network as it is")
+    print("training the dense network")
     network = make_network(given.width)
     train(network, images, labels, given.epochs[0], 0.1, False, given.data is not None)
     test("dense", in_pytorch(network))
@@ -170,7 +172,7 @@ def main():
     print(f"{given.out}: {os.path.getsize(given.out)} bytes for {weights} weights, {4 * weights} bytes dense; "
           f"outputs within {difference:.1e}")
     with onetap.Model(given.out, batch=128) as model:
-        # Pixels as they come from a file: the model knows how to normalise them.
+        # Pixels as read from a file: the model normalises them.
         test("frozen", lambda pixels: model(pixels.transpose(0, 2, 3, 1)))
         print(model.predict(test_images[0].transpose(1, 2, 0), top=2))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A network of your own: trained in PyTorch, handed to onetap as an ONNX model. Nothing in this file knows of onetap.
+"""Trains your own network in PyTorch and exports it as an ONNX model for onetap. This file does not use onetap.
 
     python3 examples/own_network.py DATA own.onnx --epochs 30 --device cuda     # CIFAR-10's binary files
     onetap import own.onnx -o own                                               # own.net, own.safetensors
@@ -8,7 +8,7 @@
     onetap quantize own.tap --data cifar10:DATA -o own-int8.tap
     onetap export own-int8.tap --to c -o own-c
 
-docs/onnx.md has the accuracy after each stage.
+docs/onnx.md describes the import.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def read_cifar10(folder):
 
 
 def make_network(width):
-    """Plain convolutions one after another, as in VGG, with a batch norm behind each."""
+    """Plain convolutions one after another, as in VGG, each followed by a batch norm."""
     layers, inputs = [], 3
     for stage, outputs in enumerate((width, 2 * width, 4 * width)):
         for _ in range(2):
@@ -45,7 +45,7 @@ def make_network(width):
 
 
 def augmented(images):
-    """Shifted by up to 4 pixels, one image in two mirrored."""
+    """Images shifted by up to 4 pixels; each is mirrored with probability 1/2."""
     count = len(images)
     rows = torch.arange(32, device=images.device) + torch.randint(0, 9, (count, 1), device=images.device)
     columns = torch.arange(32, device=images.device) + torch.randint(0, 9, (count, 1), device=images.device)
@@ -91,7 +91,7 @@ def main():
         right = sum(int((network(x).argmax(1) == y).sum()) for x, y in zip(test_images.split(500), test_labels.split(500)))
     print(f"test accuracy in PyTorch: {100 * right / len(test_images):.2f} %")
 
-    # Batch norms stay apart from convolutions: training wants them. PyTorch 1.13 has no other exporter to choose.
+    # Batch norms are not folded into convolutions: training needs them. PyTorch 1.13 has no second exporter.
     legacy = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
     torch.onnx.export(network.cpu(), (torch.randn(1, 3, 32, 32),), str(given.out), opset_version=17, **legacy,
                       training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False,

@@ -1,4 +1,4 @@
-"""Opens a .tap file with numpy alone: python3 read_tap.py model.tap"""
+"""Reads a .tap file with only numpy: python3 read_tap.py model.tap"""
 import json, struct, sys
 import numpy as np
 

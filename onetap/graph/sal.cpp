@@ -26,9 +26,8 @@ MethodInfo sal_row() {
   init.name = "init";
   init.recipe_key = "tap_init";
   init.help =
-      "start of the attention logits: at random (uniform), with the centre as the largest (centre), or as the "
-      "magnitudes "
-      "of the weights are (magnitude: for a start from dense weights)";
+      "initial attention logits: random (uniform), with the centre as the largest (centre), or from the magnitudes of "
+      "the weights (magnitude: to start from dense weights)";
   init.usual = "uniform";
   init.words = {"uniform", "centre", "magnitude"};
   init.is_shown = false;
@@ -36,8 +35,8 @@ MethodInfo sal_row() {
   MethodKey relax;
   relax.name = "relax";
   relax.help =
-      "what the forward pass of training has: the attention (softmax), or its best tap, with gradients as if it were "
-      "the attention (straight-through); auto is straight-through where all outputs share, else softmax";
+      "forward pass of training: all taps scaled by the attention (softmax), or only the best tap, with the gradients "
+      "of the attention (straight-through); auto is straight-through if all outputs share, else softmax";
   relax.usual = "auto";
   relax.words = {"auto", "softmax", "straight-through"};
   relax.is_shown = false;

@@ -105,7 +105,7 @@ ImportedNet trainable_net(const ImportedNet& net) {
   result.graph.set_output(value_of.at(net.graph.output()));
   if (net.int8 != nullptr) {
     result.notes.push_back(
-        "the model is quantised: weights are the floats that their bytes stand for, and values are not rounded");
+        "the model is quantized: weights are the floats that their bytes stand for, and values are not rounded");
   }
   if (split > 0) {
     result.notes.push_back(fmt::format(

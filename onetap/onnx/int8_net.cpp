@@ -43,7 +43,7 @@ class Int8Builder {
 
  private:
   [[noreturn]] void refuse(const std::string& where, const std::string& expected) const {
-    fail_data("[onnx] {}: expected {}: the model is not quantised as onetap's exports are ({})", where, expected,
+    fail_data("[onnx] {}: expected {}: the model is not quantized as onetap's exports are ({})", where, expected,
               label_);
   }
 
@@ -221,7 +221,7 @@ class Int8Builder {
       check_tap_net(made_);
       return plan_int8(made_);
     } catch (const Error& problem) {
-      fail_data("[onnx] expected a model that is quantised as onetap's exports are, got another: {} ({})",
+      fail_data("[onnx] expected a model that is quantized as onetap's exports are, got another: {} ({})",
                 problem.what(), label_);
     }
   }

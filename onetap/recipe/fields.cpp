@@ -66,7 +66,7 @@ const std::vector<RecipeField>& recipe_fields() {
       number("width", kNetwork, "channels of the first stage (default: the architecture's own)", &R::width, 1, 65536),
       number("kernel", kNetwork, "kernel size of the k x k convolutions, 3 or 5 (default 3)", &R::kernel, 3, 5),
       number("expansion", kNetwork,
-             "shift networks: channels within a block, in parts of its outputs (default: the architecture's own)",
+             "shift networks: channels inside a block, relative to its outputs (default: the architecture's own)",
              &R::expansion, 1, 64),
       choice("shortcut", kNetwork, "shortcut where shapes change: A subsamples and zero-pads, B is a 1x1 convolution",
              &R::shortcut),
@@ -75,7 +75,7 @@ const std::vector<RecipeField>& recipe_fields() {
       choice("weight_init", kNetwork, "convolution weights: LibTorch's default or Kaiming normal over fan-out",
              &R::weight_init),
       text("init", kNetwork,
-           "start from the weights of this run, or in this .safetensors file (names as in torchvision)", &R::init),
+           "start from the weights of this run or of this .safetensors file (names as in torchvision)", &R::init),
       text("init_skip", kNetwork, "leave these tensors of init out: globs separated by commas, such as 'fc.*'",
            &R::init_skip),
       text("freeze_layers", kNetwork,
@@ -83,39 +83,41 @@ const std::vector<RecipeField>& recipe_fields() {
            "batch norm among them keeps its statistics",
            &R::freeze_layers),
       text("shift_table", kNetwork,
-           "fixed shifts: as many channels in every direction (uniform), or as the taps that a run has learned "
-           "(from:RUN)",
+           "fixed shifts: the same number of channels in every direction (uniform), or in the proportions of the taps "
+           "that a run has learned (from:RUN)",
            &R::shift_table),
 
       text("method", kMethod, method_help(), &R::method, method_names()),
       text("layers", kMethod,
            "convolutions the method applies to: globs separated by commas, '!' excludes (default: every k x k "
-           "convolution but the first)",
+           "convolution except the first)",
            &R::layers),
       choice("binarize", kMethod, "how the hard network is made: best tap (hard) or P > 0.5 (round)", &R::binarize),
       number("t0", kMethod, "temperature at the first step", &R::t0, 1e-6, 1e6),
       number("t1", kMethod, "temperature after the last step", &R::t1, 1e-6, 1e6),
-      number("t_end", kMethod, "share of the steps after which the temperature stays, at t1 unless alpha is given",
-             &R::t_end, 1e-3, 1),
+      number("t_end", kMethod,
+             "share of the steps after which the temperature stays constant, at t1 unless alpha is given", &R::t_end,
+             1e-3, 1),
       number("harden", kMethod,
              "share of the steps after which attention is hard: the temperature has fallen to t1 by then, the taps are "
-             "fixed, and the weights that are left learn to do without the others; 1: never",
+             "fixed, and only the kept weights are trained from then on; 1: never",
              &R::harden, 1e-3, 1),
-      number("alpha", kMethod, "pin the factor per step instead of deriving it from t0, t1 and the steps", &R::alpha,
-             1e-6, 1),
+      number("alpha", kMethod, "factor of the temperature per step, instead of deriving it from t0, t1 and the steps",
+             &R::alpha, 1e-6, 1),
       number("t_floor", kMethod, "the temperature never falls below this", &R::t_floor, 0, 1e6),
 
       choice("quantize", kMethod,
-             "train for int8, from a trained network (init): weights and values are rounded as 'onetap quantize' will, "
-             "attention is hard, batch norm's statistics stay",
+             "train for int8, from a trained network (init): weights and values are rounded as 'onetap quantize' does, "
+             "attention is hard, batch norm's statistics do not change",
              &R::quantize),
 
       text("data", kData, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR", &R::data),
-      number("limit", kData, "use at most so many training and so many test images, evenly over the classes; 0: all",
-             &R::limit, 0, 1e9),
+      number("limit", kData,
+             "use at most this many training and this many test images, evenly over the classes; 0: all", &R::limit, 0,
+             1e9),
       number("validation", kData,
-             "hold this share of the training images out; the best epoch is chosen on them, and the test set is used "
-             "once, at the end; 0: none, the test set chooses",
+             "hold out this share of the training images as the validation set; the best epoch is chosen on it, and "
+             "the test set is used once, at the end; 0: none, the best epoch is chosen on the test set",
              &R::validation, 0, 0.9),
       toggle("strict", kData,
              "image folders: an image that does not decode is an error, instead of being replaced by the next of its "
@@ -123,42 +125,42 @@ const std::vector<RecipeField>& recipe_fields() {
              &R::strict),
       choice("augment", kData,
              "none, crop (pad, crop, flip), strong (crop, with jitter of 0.3 and cutout of a quarter of the side "
-             "unless given), resized-crop (random area), or auto for the data's usual",
+             "unless given), resized-crop (random area), or auto: the usual one for the data",
              &R::augment),
       number("pad", kData, "padding of the crop augmentation, in pixels", &R::pad, 0, 64),
       toggle("flip", kData, "flip training images at random", &R::flip),
-      number("cutout", kData, "side of a square left out of every training image at a random place, in pixels; 0: none",
+      number("cutout", kData,
+             "side of a square in every training image that is replaced with the mean colour, in pixels; 0: none",
              &R::cutout, 0, 4096),
       number("jitter", kData,
              "colours of training images: contrast and saturation by factors of 1 - X to 1 + X, brightness by -X to X "
-             "standard deviations; 0: as they are",
+             "standard deviations; 0: unchanged",
              &R::jitter, 0, 1),
       number("mixup", kData,
              "mix every training image with another of its batch, in a proportion drawn from Beta(X, X); 0: no",
              &R::mixup, 0, 100),
-      number(
-          "cutmix", kData,
-          "replace a box of every training image by that of another of its batch, of an area drawn from Beta(X, X); 0: "
-          "no. With mixup, every batch has one of the two, by a coin",
-          &R::cutmix, 0, 100),
+      number("cutmix", kData,
+             "replace a box of every training image with that of another of its batch, with an area drawn from Beta(X, "
+             "X); 0: no. With mixup, one of the two is chosen at random for every batch",
+             &R::cutmix, 0, 100),
 
       number("epochs", kOptimiser, "passes over the training set", &R::epochs, 1, 1e6),
-      number(
-          "extend", kOptimiser,
-          "epochs after those of the schedule, at a constant learning rate and the last temperature; with --out of a "
-          "finished run: so many more",
-          &R::extend, 0, 1e6),
-      number("extend_lr", kOptimiser, "learning rate of these epochs (default: that of the schedule's last step)",
-             &R::extend_lr, 0, 1e6),
+      number("extend", kOptimiser,
+             "epochs after those of the schedule, at a constant learning rate and the last temperature; with --out of "
+             "a finished run: this many more",
+             &R::extend, 0, 1e6),
+      number("extend_lr", kOptimiser,
+             "learning rate of the epochs of extend (default: that of the schedule's last step)", &R::extend_lr, 0,
+             1e6),
       number("patience", kOptimiser,
-             "stop after so many epochs without a better (hard) accuracy, counted once the temperature has reached its "
-             "end (t_end); 0: never",
+             "stop after this many epochs without a better (hard) accuracy, counted after the temperature has reached "
+             "its final value (t_end); 0: never",
              &R::patience, 0, 1e6),
       number("batch_size", kOptimiser, "images per step; the last, smaller batch is kept", &R::batch_size, 1, 1e6),
-      number(
-          "accumulate", kOptimiser,
-          "compute the batch of a step in so many parts, one after another, to save memory; batch norm uses the parts",
-          &R::accumulate, 1, 1e6),
+      number("accumulate", kOptimiser,
+             "compute the batch of a step in this many parts, one after another, to save memory; batch norm uses the "
+             "statistics of each part",
+             &R::accumulate, 1, 1e6),
       choice("optimizer", kOptimiser,
              "sgd, or adamw: Adam with decoupled weight decay (plain steps; lr is 0.001 and weight_decay 0.01 unless "
              "given)",
@@ -175,17 +177,17 @@ const std::vector<RecipeField>& recipe_fields() {
       number("warmup_epochs", kOptimiser, "linear warm-up from 0, in epochs", &R::warmup_epochs, 0, 1e6),
       number("momentum", kOptimiser, "momentum of SGD", &R::momentum, 0, 0.9999),
       toggle("nesterov", kOptimiser, "Nesterov momentum", &R::nesterov),
-      toggle("restart_momentum", kOptimiser, "momentum starts at zero every epoch, as in the authors' loop",
-             &R::restart_momentum),
-      number("beta1", kOptimiser, "AdamW: what the average of the gradients keeps of itself every step", &R::beta1, 0,
-             0.9999),
-      number("beta2", kOptimiser, "AdamW: what the average of their squares keeps", &R::beta2, 0, 0.999999),
-      number("weight_decay", kOptimiser, "on every parameter; on attention logits times logit_decay", &R::weight_decay,
-             0, 1),
-      toggle("decay_norms", kOptimiser, "weight decay on batch norms and biases, too", &R::decay_norms),
-      number("logit_decay", kOptimiser, "weight decay of attention logits, in parts of the others'", &R::logit_decay, 0,
-             1e3),
-      number("shift_lr", kOptimiser, "learning rate of active shifts, in parts of the others'", &R::shift_lr, 0, 1e3),
+      toggle("restart_momentum", kOptimiser,
+             "reset momentum to zero at the start of every epoch, as in the authors' code", &R::restart_momentum),
+      number("beta1", kOptimiser, "AdamW: decay of the average of the gradients per step", &R::beta1, 0, 0.9999),
+      number("beta2", kOptimiser, "AdamW: decay of the average of the squared gradients per step", &R::beta2, 0,
+             0.999999),
+      number("weight_decay", kOptimiser, "weight decay of every parameter; of attention logits times logit_decay",
+             &R::weight_decay, 0, 1),
+      toggle("decay_norms", kOptimiser, "weight decay of batch norms and biases too", &R::decay_norms),
+      number("logit_decay", kOptimiser, "weight decay of attention logits, relative to weight_decay", &R::logit_decay,
+             0, 1e3),
+      number("shift_lr", kOptimiser, "learning rate of active shifts, relative to lr", &R::shift_lr, 0, 1e3),
       number("label_smoothing", kOptimiser, "share of the target spread over all classes", &R::label_smoothing, 0,
              0.99),
       text("teacher", kOptimiser,
@@ -196,18 +198,17 @@ const std::vector<RecipeField>& recipe_fields() {
              1),
       number("teacher_temperature", kOptimiser, "outputs of both networks are divided by this before they are compared",
              &R::teacher_temperature, 0.01, 1000),
-      toggle("sync_norm", kOptimiser, "several processes: batch norm by the images of all, not of each", &R::sync_norm),
-      number(
-          "ema", kOptimiser,
-          "test, keep and freeze a moving average of the weights that keeps this share of itself every step; 0: none",
-          &R::ema, 0, 0.999999),
+      toggle("sync_norm", kOptimiser, "several processes: batch norm over the images of all processes, not of each",
+             &R::sync_norm),
+      number("ema", kOptimiser,
+             "test, save and freeze a moving average of the weights with this decay per step; 0: none", &R::ema, 0,
+             0.999999),
       number("recalibrate", kOptimiser,
              "before the last test, recompute batch norm's statistics from this number of training images, with the "
-             "kept taps "
-             "alone; 0: no",
+             "kept taps only; 0: no",
              &R::recalibrate, 0, 1e9),
 
-      number("seed", kRun, "of weights, order and augmentation", &R::seed, 0, 9.2e18),
+      number("seed", kRun, "random seed of weights, order of images and augmentation", &R::seed, 0, 9.2e18),
       free_on_resume(number("threads", kRun,
                             "CPU threads; 0 means all that this process may use. Bit-identical results need the "
                             "same number",
@@ -222,28 +223,30 @@ const std::vector<RecipeField>& recipe_fields() {
                  "of activations: fp32, tf32 or bf16 (GPUs), or auto: bf16 on a GPU, fp32 on a CPU; weights are "
                  "always fp32",
                  &R::precision)),
-      free_on_resume(choice("engine", kRun,
-                            "how a step is computed: plain (LibTorch's autograd, op by op), captured (the same with "
-                            "the data on the device, on a GPU as one CUDA graph), fused (a step of our own, without "
-                            "autograd), or auto: on a GPU fused where the network allows it, else captured",
-                            &R::engine)),
+      free_on_resume(
+          choice("engine", kRun,
+                 "how a step is computed: plain (LibTorch's autograd, op by op), captured (the same with the data on "
+                 "the device, on a GPU as one CUDA graph), fused (onetap's own kernels, without autograd), or auto: on "
+                 "a GPU fused if the network allows it, else captured; on a CPU plain",
+                 &R::engine)),
       free_on_resume(toggle("cuda_graph", kRun,
-                            "GPU: replay fused and captured steps as CUDA graphs; without it, auto takes plain steps "
-                            "in place of captured ones",
+                            "GPU: replay fused and captured steps as CUDA graphs; without it, auto selects plain steps "
+                            "instead of captured ones",
                             &R::cuda_graph)),
       free_on_resume(number("conv_trials", kRun,
-                            "GPU: algorithms of cuDNN to time for each convolution when a run starts; 0: all of them, "
-                            "which takes longer to start and may find faster steps",
+                            "GPU: number of cuDNN algorithms to time for each convolution when a run starts; 0: all of "
+                            "them, which takes longer and may find faster ones",
                             &R::conv_trials, 0, 1000)),
       number("eval_every", kRun, "epochs between tests (the last epoch is always tested)", &R::eval_every, 1, 1e6),
       free_on_resume(number("checkpoint_epochs", kRun,
                             "epochs between checkpoints; the last epoch and a new best are always kept",
                             &R::checkpoint_epochs, 1, 1e6)),
       free_on_resume(number("checkpoint_steps", kRun,
-                            "also write a checkpoint every so many steps; 0 means at the end of epochs only",
+                            "also write a checkpoint every N steps; 0 means at the end of epochs only",
                             &R::checkpoint_steps, 0, 1e9)),
-      free_on_resume(number("keep_checkpoints", kRun, "newest checkpoints to keep, beside the best one",
-                            &R::keep_checkpoints, 1, 1e6)),
+      free_on_resume(number("keep_checkpoints", kRun,
+                            "number of newest checkpoints to keep, in addition to the best one", &R::keep_checkpoints,
+                            1, 1e6)),
   });
   return fields;
 }

@@ -6,7 +6,7 @@
     outputs = model(image)                  # numpy array or Pillow image
     print(model.predict(image, top=3))
 
-``onetap.torch`` has the Shift Attention Layer for PyTorch and writes .tap files; it is imported by its name alone, and
+``onetap.torch`` has the Shift Attention Layer for PyTorch and writes .tap files. It must be imported explicitly;
 nothing else here needs PyTorch. docs/python.md has the rest.
 """
 

@@ -1,4 +1,4 @@
-"""python -m onetap MODEL.tap IMAGE...: names the most probable classes of images, as `onetap run` does."""
+"""python -m onetap MODEL.tap IMAGE...: prints the most probable classes of images, like `onetap run`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import DataError, Error, Model, __version__
 
 
 def _printable(text: str) -> str:
-    """Names come from files: what a terminal would obey rather than show is spelled out."""
+    """Escapes control characters: names come from files."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m onetap", description=__doc__)
     parser.add_argument("model", help="a .tap file")
     parser.add_argument("images", nargs="+", metavar="image", help="a file that Pillow reads")
-    parser.add_argument("--top", type=int, default=5, help="classes to name (5)")
+    parser.add_argument("--top", type=int, default=5, help="classes to print (5)")
     parser.add_argument("--threads", type=int, default=0, help="0: all CPUs")
     parser.add_argument("--json", action="store_true", help="one JSON object per image")
     parser.add_argument("--version", action="version", version=f"onetap {__version__}")

@@ -13,7 +13,7 @@ COMMAND_VARIABLE = "ONETAP"
 
 
 def find_command() -> str:
-    """The program: that of the variable ONETAP, the one that pip installed with this package, or one in PATH."""
+    """The program: the variable ONETAP, else the one that pip installed with this package, else one in PATH."""
     named = os.environ.get(COMMAND_VARIABLE)
     if named:
         return named
@@ -27,7 +27,7 @@ def find_command() -> str:
 
 
 def run_command(*arguments: str) -> str:
-    """Runs ``onetap ARGUMENTS`` and returns what it printed; what it has to say on failure is raised."""
+    """Runs ``onetap ARGUMENTS`` and returns its standard output; if it fails, its error message is raised."""
     command = find_command()
     try:
         done = subprocess.run([command, *arguments], capture_output=True, text=True, errors="replace")

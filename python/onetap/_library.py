@@ -75,12 +75,12 @@ library = _load()
 
 
 def last_error() -> str:
-    """Why the last call that failed on this thread did so."""
+    """The message of the last call that failed on this thread."""
     message: bytes = library.onetap_last_error()
     return message.decode("utf-8", "replace")
 
 
 def check(code: int) -> None:
-    """Raises what a function that returned ``code`` has to say."""
+    """Raises the error of a function that returned ``code``, unless it is 0."""
     if code != 0:
         raise error_of(code, last_error() or "[python] unknown failure")

@@ -1,13 +1,13 @@
-"""What onetap raises. Every message is one line: ``[part] expected X, got Y (where)``."""
+"""Exceptions of onetap. Every message is one line: ``[module] expected X, got Y (where)``."""
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """Something that onetap was asked for did not work.
+    """A request failed.
 
-    ``kind`` is ``"failure"``, ``"usage"``, ``"check"`` or ``"data"``; ``code`` is the exit code that the command
-    ``onetap`` has for it (1 to 4).
+    ``kind`` is ``"failure"``, ``"usage"``, ``"check"`` or ``"data"``; ``code`` is the corresponding exit code of the
+    command ``onetap`` (1 to 4).
     """
 
     kind = "failure"
@@ -15,21 +15,21 @@ class Error(Exception):
 
 
 class UsageError(Error, ValueError):
-    """The call asked for something impossible: an unknown target, an array of the wrong shape."""
+    """An invalid request, such as an unknown target or an array of the wrong shape."""
 
     kind = "usage"
     code = 2
 
 
 class CheckError(Error):
-    """A check did not hold: a frozen network does not compute what the module did."""
+    """A check failed: a frozen network does not compute what the PyTorch module computed."""
 
     kind = "check"
     code = 3
 
 
 class DataError(Error):
-    """A file is missing, damaged, or not what it should be."""
+    """A file is missing, damaged or of another kind."""
 
     kind = "data"
     code = 4
@@ -39,5 +39,5 @@ _BY_CODE = {error.code: error for error in (Error, UsageError, CheckError, DataE
 
 
 def error_of(code: int, message: str) -> Error:
-    """The error of an exit code of the command, which is also what functions of the C API return."""
+    """The error for an exit code of the command or a return value of the C API."""
     return _BY_CODE.get(code, Error)(message)

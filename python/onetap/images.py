@@ -1,4 +1,4 @@
-"""From pixels to what a network takes: the view that ``onetap run`` and ``onetap eval`` show of an image."""
+"""Converts pixels to the input of a network, with the same view of an image as ``onetap run`` and ``onetap eval``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN = 224.0 / 256.0
 def _triangle_matrix(extent: int, start: float, length: float, count: int) -> np.ndarray:
     """[count, extent]: weights of the input samples for ``count`` outputs that cover [start, start + length).
 
-    The triangle widens when it shrinks an image, so nothing aliases.
+    The triangle is wider if the image is reduced, to avoid aliasing.
     """
     scale = length / count
     support = max(scale, 1.0)
@@ -29,7 +29,7 @@ def _triangle_matrix(extent: int, start: float, length: float, count: int) -> np
 def resize_centre(pixels: np.ndarray, size: int) -> np.ndarray:
     """The centre of an image [rows, columns, channels] as [size, size, channels] of float32.
 
-    An image that has the size already comes back as it is. Of any other, a centred square of 7/8 of the shorter side is
+    An image that already has the size is returned unchanged. Otherwise a centred square of 7/8 of the shorter side is
     resized with a triangle filter.
     """
     rows, columns = pixels.shape[:2]
@@ -46,7 +46,7 @@ def resize_centre(pixels: np.ndarray, size: int) -> np.ndarray:
 def planes_of(pixels: np.ndarray, shape: Sequence[int], mean: Sequence[float], sd: Sequence[float]) -> np.ndarray:
     """Bytes [rows, columns, 3] as the float32 planes [3, rows, columns] of a network: (value / 255 - mean) / sd.
 
-    Several images of one size have their number in front.
+    Several images of one size are [images, rows, columns, 3].
     """
     channels, rows, columns = shape
     if channels != 3:

@@ -18,7 +18,7 @@ PathLike = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 
 class Prediction(NamedTuple):
-    """A class of :meth:`Model.predict`."""
+    """One result of :meth:`Model.predict`."""
 
     index: int  # type: ignore[assignment]  # in the place of tuple's method
     name: str  # of the class; its index where the file has no names
@@ -32,33 +32,33 @@ def _count(value: int, what: str, most: int) -> int:
 
 
 class Model:
-    """A frozen network made ready for this machine.
+    """A frozen network prepared for this machine.
 
     >>> model = onetap.Model("model.tap")                                # doctest: +SKIP
     >>> outputs = model(image)                                           # doctest: +SKIP
     >>> for index, name, probability in model.predict(image, top=3):     # doctest: +SKIP
     ...     print(name, probability)
 
-    ``path``: the file. It is read and checked here; the file may go afterwards.
+    ``path``: the file. It is read and checked here, and is not needed afterwards.
 
     ``threads``: how many threads work on a call; 0 means all CPUs that the process may use.
 
-    ``batch``: images that a call usually has. More than 1 sets memory aside for an image per thread: the threads
-    then work on an image each, which is faster than all of them on one after the other.
+    ``batch``: usual number of images per call. More than 1 allocates memory for one image per thread: each thread then
+    works on its own image, which is faster than all threads working on one image after the other.
 
-    ``target``: kernels by name, such as ``"avx2"`` or ``"plain"``; None takes the best of this CPU, or that of the
-    variable ONETAP_TARGET.
+    ``target``: kernels by name, such as ``"avx2"`` or ``"plain"``; None selects the best for this CPU, or the
+    one that the environment variable ONETAP_TARGET names.
 
-    ``tune``: time alternatives for every layer. It takes seconds once; results are kept in the user's cache folder.
+    ``tune``: time alternatives for every layer. This takes seconds once; results are stored in the user's cache folder.
 
-    ``memory_limit``: bytes that the model may take; a network that needs more is refused. 0 means those of the variable
-    ONETAP_MEMORY, or 1 GiB.
+    ``memory_limit``: bytes that the model may use; a network that needs more is refused. 0 means the value of the
+    environment variable ONETAP_MEMORY, or 1 GiB.
 
     Threads: a model may be shared by several Python threads. Its calls take turns, and the interpreter lock is released
-    while the network runs. Programs with many callers are faster with a model of one thread for each of them. A model
+    while the network runs. Programs with many callers are faster with one model with one thread per caller. A model
     must not be used by a forked child process; open another one there.
 
-    Results do not depend on the number of threads or of images in a call, bit for bit.
+    Results are bit-identical for any number of threads and of images in a call.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Model:
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """The shape of what comes out for one image: (classes,) for a classifier."""
+        """The shape of the output for one image: (classes,) for a classifier."""
         return self._output_shape
 
     @property
@@ -122,7 +122,7 @@ class Model:
 
     @property
     def mean(self) -> tuple[float, float, float]:
-        """With :attr:`sd`, how the network wants pixels: (value / 255 - mean) / sd, for red, green and blue."""
+        """With :attr:`sd`, the scale of the input: (value / 255 - mean) / sd, for red, green and blue."""
         return self._mean
 
     @property
@@ -138,9 +138,9 @@ class Model:
         - a Pillow image, or a list of them: any size and mode;
         - a uint8 array of RGB pixels, [rows, columns, 3] or [images, rows, columns, 3], or a list of such images, which may
           have different sizes. Pixels are normalised by :attr:`mean` and :attr:`sd`. An image of another size than the
-          network's is cropped and resized as ``onetap run`` does it: a centred square of 7/8 of the shorter side;
-        - a floating-point array of what the network takes, [channels, rows, columns] or [images, channels, rows,
-          columns], normalised already.
+          network's is cropped and resized as in ``onetap run``: a centred square of 7/8 of the shorter side;
+        - a floating-point array of network inputs, [channels, rows, columns] or [images, channels, rows,
+          columns], already normalised.
         """
         planes, is_one = self._planes(images)
         outputs = self._run(planes)
@@ -166,7 +166,7 @@ class Model:
         ]
 
     def close(self) -> None:
-        """Frees the network and ends its threads. Closing twice is fine."""
+        """Frees the network and ends its threads. Closing twice is allowed."""
         with self._lock:
             session, self._session = self._session, ctypes.c_void_p()
             library.onetap_close(session)
@@ -194,7 +194,7 @@ class Model:
         return f"onetap.Model({self._name!r}, {spelled(self._input_shape)} -> {spelled(self._output_shape)})"
 
     def _planes(self, images: Any) -> tuple[np.ndarray, bool]:
-        """[images, channels, rows, columns] of float32 without gaps, and whether one image was given."""
+        """The images as contiguous float32 [images, channels, rows, columns], and whether a single image was given."""
         if _images.is_pil_image(images):
             return self._from_pixels(_images.pixels_of(images))[None], True
         if isinstance(images, (list, tuple)):

@@ -183,7 +183,7 @@ TEST(ImportInt8, ANetworkToTrainHasTheFloatsThatBytesStandFor) {
   const TapNet net = small_net();
   const ImportedNet trainable = trainable_net(parse_onnx(onnx_model(net), "test"));
   EXPECT_EQ(trainable.int8, nullptr);
-  EXPECT_NE(trainable.notes.at(0).find("quantised"), std::string::npos);
+  EXPECT_NE(trainable.notes.at(0).find("quantized"), std::string::npos);
   const float scale = static_cast<float>(net.layers.at("c").scale.of(1));
   EXPECT_EQ(trainable.tensors.at("c.weight").data<float>()[27],
             static_cast<float>(net.layers.at("c").weight.data<int8_t>()[27]) * scale);

@@ -91,7 +91,7 @@ class Verb(CommandTest):
                                ("c", ["--batch", "1"], "onnx"), ("onnx", ["--checkpoint", "best"], "safetensors")):
             self.refused(2, f"[export] {flags[0]} is a flag of --to {own}, got --to {to}", "export", tap, "--to", to, *flags,
                          "-o", self.path("out"))
-        self.refused(2, "--checkpoint is of runs", "export", tap, "--to", "safetensors", "--checkpoint", "last", "-o",
+        self.refused(2, "--checkpoint needs a run", "export", tap, "--to", "safetensors", "--checkpoint", "last", "-o",
                      self.path("out"))
         self.assertEqual(os.listdir(self.dir), ["small.tap"])
 

@@ -42,7 +42,7 @@ class Freeze(CommandTest):
         run, model = self.train("--t1", 6), self.path("model.tap")
         result = json.loads(self.succeeds("freeze", run, "-o", model, "--json").stdout)
         soft, hard = (stage["accuracy"] for stage in result["stages"][:2])
-        warned = [text for text in result["warnings"] if "the kept taps alone reach" in text]
+        warned = [text for text in result["warnings"] if "the accuracy with the kept taps only is" in text]
         self.assertEqual(len(warned), 1 if soft - hard >= 0.01 else 0, (soft, hard, result["warnings"]))
         early = json.loads(self.succeeds("freeze", run, "-o", model, "--checkpoint", 12, "--json").stdout)
         self.assertIn("this checkpoint is from step 12, epoch 2 of 3, at temperature", early["warnings"][0])
@@ -82,7 +82,7 @@ class Freeze(CommandTest):
         # What is kept at the last epoch is what the file keeps.
         self.assertEqual(self.succeeds("heatmap", run, "--all").stdout, self.succeeds("heatmap", model, "--all").stdout)
         self.refused(2, "need a run", "heatmap", model, "--what", "mean-p")
-        self.refused(2, "its network is given", "count", model, "--width", 4)
+        self.refused(2, "its network is fixed", "count", model, "--width", 4)
         self.refused(2, "expected --data", "eval", model)
 
     def test_the_python_reader_of_the_examples_opens_it(self):

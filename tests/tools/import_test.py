@@ -519,7 +519,7 @@ class Verb(CommandTest):
             tensors = [content[8 + struct.unpack("<Q", content[:8])[0]:] for content in contents]
             self.assertEqual(tensors[0], tensors[1], name)
         result = self.succeeds("import", made, "-o", self.path("floats"))
-        self.assertIn("the model is quantised: weights are the floats", result.stderr)
+        self.assertIn("the model is quantized: weights are the floats", result.stderr)
 
     def test_bad_places_and_flags_leave_nothing(self):
         path = self.write("net.onnx", self.model().SerializeToString())

@@ -60,7 +60,7 @@ class Patience(CommandTest):
         before = weights(run)
         self.succeeds("train", "--resume", "--out", run)  # it is finished
         self.assertEqual(weights(run), before)
-        self.refused(2, "ended early is not extended", "train", "--out", run, "--extend", 1)
+        self.refused(2, "ended early cannot be extended", "train", "--out", run, "--extend", 1)
         self.assertNotIn("warning", self.succeeds("freeze", run).stderr)
 
     def test_waits_for_the_temperature(self):

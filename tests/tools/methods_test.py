@@ -51,14 +51,14 @@ class MethodsTest(CommandTest):
         run = self.train("run", "--share", "4x4", "--layers", "layer2.*")
         rest = ["--epochs", 1, "--batch-size", 16, "--threads", 1, "--device", "cpu"]
         result = self.succeeds("train", "--init", run, "--quantize", "int8", *rest, "--out", self.path("int8"))
-        self.assertIn(f"taken over from {run}: arch resnet8, width 4, kernel 3, image_size 32, method sal, share 4x4, "
+        self.assertIn(f"taken from {run}: arch resnet8, width 4, kernel 3, image_size 32, method sal, share 4x4, "
                       "layers layer2.*, data shapes:",
                       result.stderr)
         self.assertEqual(self.network(self.path("int8")), self.network(run))
         # What the user names is the user's; another method takes none of the settings of the run's.
         result = self.succeeds("train", "--init", run, "--method", "conv", "--data", "shapes:train=32,test=20", *rest, "--out",
                                self.path("dense"))
-        self.assertIn(f"taken over from {run}: arch resnet8, width 4, kernel 3, image_size 32\n", result.stderr)
+        self.assertIn(f"taken from {run}: arch resnet8, width 4, kernel 3, image_size 32\n", result.stderr)
         # A network of one's own comes from the run itself: its file may be gone.
         net = self.write("own.net", self.network(run))
         own = self.train("own", "--arch", net)

@@ -91,7 +91,7 @@ class Run(Tap):
         self.refused(1, "[run] expected finite outputs of large, got nan or inf", "run", large, image)
         several = onetap("run", large, image, self.write("b.png", "no PNG"), "--json")
         self.assertEqual(several.returncode, 1, several.stderr)
-        self.assertIn("warning: 2 of 2 images have no answer", several.stderr)
+        self.assertIn("warning: 2 of 2 images have no prediction", several.stderr)
         lines = [json.loads(line) for line in several.stdout.splitlines()]
         self.assertEqual([sorted(line) for line in lines], [["error", "image"]] * 2)
         self.refused(1, "expected finite outputs", "eval", large, "--data", "shapes:train=10,test=10")
@@ -230,7 +230,7 @@ class Bench(Tap):
 
     def test_refusals(self):
         tap = self.tap()
-        self.refused(2, "no place", "bench", tap, "--width", 4)
+        self.refused(2, "do not apply", "bench", tap, "--width", 4)
         self.refused(2, "several", "bench", tap, "resnet8")
         self.refused(2, "--against", "bench", tap, "--against", "abacus")
 

@@ -111,7 +111,7 @@ struct Bench {
 TapNet open_network(const BenchArguments& options, const std::string& name, bool takes_flags) {
   if (names_tap(name) || RunFiles(name).holds_run() || holds_frozen(name)) {
     if (options.network.has_flags())
-      fail_usage("[bench] {} is a frozen network: flags that shape one have no place", name);
+      fail_usage("[bench] {} is a frozen network: flags that define a network do not apply", name);
     return read_tap(frozen_file(name, "bench"));
   }
   if (!takes_flags) fail_usage("[bench] expected .tap files where there are several networks, got '{}'", name);
@@ -160,7 +160,8 @@ void add_rival(const BenchArguments& options, const std::shared_ptr<const Model>
     if (int8) version += fmt::format(", its own QDQ int8, {} images", kOnnxRuntimeCalibrationImages);
     add_entry(bench, "onnxruntime", version, std::move(benchmark), dense_macs, int8);
   } else {
-    if (!training_installed()) throw MissingPeer("[bench] this onetap has no training module, which LibTorch is in");
+    if (!training_installed())
+      throw MissingPeer("[bench] this onetap has no training module, which --against libtorch needs");
     auto benchmark =
         open_training("bench").libtorch_benchmark(int8 ? float_net(bench.net) : bench.net, bench.setting, version);
     add_entry(bench, "libtorch", version + (int8 ? ", floats" : ""), std::move(benchmark), dense_macs, false);
@@ -321,12 +322,12 @@ void print_tables(const BenchArguments& options, const std::vector<Bench>& bench
   std::cout << '\n';
   for (const Bench& bench : benches) {
     const Ours& ours = *bench.entries.front().ours;
-    console().print(fmt::format("{}: {} MACs an image, {} of weights, {} of activations and scratch", bench.network,
+    console().print(fmt::format("{}: {} MACs per image, {} of weights, {} of activations and scratch", bench.network,
                                 with_thousands(static_cast<double>(ours.model().macs())),
                                 bytes_text(static_cast<double>(ours.model().weight_bytes())),
                                 bytes_text(static_cast<double>(bench.entries.front().ours->session().memory_bytes()))));
   }
-  std::cout << fmt::format("process at its largest: {}\n", bytes_text(static_cast<double>(peak_resident_bytes())));
+  std::cout << fmt::format("peak memory of the process: {}\n", bytes_text(static_cast<double>(peak_resident_bytes())));
   if (!options.layers) return;
   for (const Bench& bench : benches) {
     const Model& model = bench.entries.front().ours->model();
@@ -351,7 +352,7 @@ void print_tables(const BenchArguments& options, const std::vector<Bench>& bench
 }
 
 int run_bench(const BenchArguments& options) {
-  if (!std::isfinite(options.seconds)) fail_usage("[bench] expected a number of --seconds, got {}", options.seconds);
+  if (!std::isfinite(options.seconds)) fail_usage("[bench] expected a number for --seconds, got {}", options.seconds);
   std::vector<std::string> names = {options.network.name};
   names.insert(names.end(), options.more.begin(), options.more.end());
   std::vector<Bench> benches(names.size());
@@ -406,27 +407,28 @@ int run_bench(const BenchArguments& options) {
 
 void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<BenchArguments>();
-  CLI::App* verb = app.add_subcommand("bench", "how fast a frozen network runs on this CPU, alone and against others");
+  CLI::App* verb = app.add_subcommand("bench", "time frozen networks on this CPU, alone or in turns with peers");
   options->network.add(
       *verb,
       "a .tap file or a run directory with model.tap; or an architecture or network text file, with random weights",
       /*with_layers=*/false);
-  verb->add_option("MORE", options->more, "more of them, in turns with the first");
+  verb->add_option("MORE", options->more, "more networks, timed in turns with the first");
   verb->add_option("--threads", options->threads, "CPU threads")->check(CLI::Range(1, 1024))->option_text("N [1]");
-  verb->add_option("--batch", options->batch, "images a call")->check(CLI::Range(1, 65536))->option_text("N [1]");
+  verb->add_option("--batch", options->batch, "images per call")->check(CLI::Range(1, 65536))->option_text("N [1]");
   verb->add_option("--against", options->against,
                    "dense (the same network, every tap), one-thread, float (of an int8 network), onnxruntime, libtorch")
       ->delimiter(',')
       ->check(CLI::IsMember({"dense", "one-thread", "float", "onnxruntime", "libtorch"}))
       ->option_text("NAME,...");
-  verb->add_option("--target", options->model.target, "kernels to use (default: ONETAP_TARGET, or the best here)")
+  verb->add_option("--target", options->model.target,
+                   "kernels to use (default: ONETAP_TARGET, or the best for this CPU)")
       ->option_text("avx512|avx2|sse4|neon|plain|...");
-  verb->add_flag("--tune", options->model.tune, "try alternatives for every layer, and remember the best");
+  verb->add_flag("--tune", options->model.tune, "time alternatives for every layer, and store the fastest");
   add_memory_option(*verb, options->model.memory_limit);
-  verb->add_option("--seconds", options->seconds, "measuring time for each")
+  verb->add_option("--seconds", options->seconds, "time to measure each network")
       ->check(CLI::Range(0.01, 3600.0))
       ->option_text("S [1]");
-  verb->add_flag("--layers", options->layers, "every layer's time");
+  verb->add_flag("--layers", options->layers, "print the time of every layer");
   verb->add_flag("--json", options->json, "print JSON");
   verb->footer(
       "Examples:\n"
@@ -436,14 +438,14 @@ void add_bench(CLI::App& app, Action& action) {
       "  onetap bench resnet20 --width 80 --method sal --share 4 --against dense\n"
       "  onetap bench sal.tap dense.tap --against onnxruntime --json\n"
       "  onetap bench sal-int8.tap --against float,onnxruntime\n"
-      "  onetap bench train --help                     what a training step costs\n"
-      "  onetap bench data --help                      how fast training images come\n"
-      "\nAll of them take turns of some milliseconds in one run, so that a busy machine is busy for all; times are\n"
-      "medians. GFLOP/s counts two for each multiplication that is done: kept taps for onetap, every tap\n"
-      "for the others. 'of peak' compares with multiply-adds in registers, of floats or dot products of bytes, "
-      "measured\n"
-      "in the same run. ONNX Runtime quantizes an int8 network itself: QDQ, static, weights per output channel. A "
-      "peer\n"
+      "  onetap bench train --help                     the time of a training step\n"
+      "  onetap bench data --help                      the speed of reading training images\n"
+      "\nNetworks and peers take turns of some milliseconds in one run, so that other load on the machine affects all\n"
+      "of them; times are medians. GFLOP/s counts two for each multiplication that is done: kept taps for onetap,\n"
+      "every tap for the others. 'of peak' compares with multiply-adds of floats, or dot products of bytes, in "
+      "registers,\n"
+      "measured in the same run. ONNX Runtime quantizes an int8 network itself: QDQ, static, weights per output "
+      "channel. A peer\n"
       "that is not installed is left out with a warning.");
   add_training_verb(*verb, action, kBenchTrain);
   add_bench_data(*verb, action);

@@ -168,8 +168,7 @@ void add_bench_data(CLI::App& bench, Action& action) {
       "Examples:\n"
       "  onetap bench data --data folder:imagenet\n"
       "  onetap bench data --data folder:imagenet --workers 1,8,16 --image-size 176 --json\n"
-      "\nNothing is trained. Compare with the img/s of a training: where that is less, images are not what it waits "
-      "for.");
+      "\nNothing is trained. Compare with the img/s of a run: if that is lower, reading images is not the bottleneck.");
   verb->callback([options, &action] { action = [options] { return run_bench_data(*options); }; });
 }
 

@@ -63,7 +63,7 @@ class OnnxRuntime : public Benchmark {
   void run(int64_t times, std::vector<double>& seconds) override {
     child_->write_line(std::to_string(times));
     const std::vector<std::string> answer = words_of(child_->read_line());
-    if (static_cast<int64_t>(answer.size()) != times) fail("[bench] onnxruntime ended in the middle");
+    if (static_cast<int64_t>(answer.size()) != times) fail("[bench] onnxruntime ended before it had finished");
     for (const std::string& nanoseconds : answer) seconds.push_back(parse_double(nanoseconds).value_or(0) * 1e-9);
   }
 

@@ -119,7 +119,7 @@ int run_bench_train(const TrainBench& bench) {
                            recipe.width.value_or(0), share, engine->first_batch(),
                            choice_word(resolved_precision(recipe, device)), on, choice_word(recipe.engine),
                            graphs ? " as CUDA graphs" : "");
-  std::cout << fmt::format("{:.3f} ms a step, {:.0f} images a second\n", step * 1e3,
+  std::cout << fmt::format("{:.3f} ms per step, {:.0f} images per second\n", step * 1e3,
                            static_cast<double>(engine->first_batch()) / step);
   std::cout << fmt::format("its convolutions alone (forward and both gradients): {:.3f} ms, {:.0f} % of the step\n\n",
                            floor * 1e3, 100 * floor / step);
@@ -139,7 +139,7 @@ void add_bench_train(CLI::App& bench, Action& action) {
   CLI::App* verb = bench.add_subcommand(kBenchTrain.name, kBenchTrain.summary);
   verb->add_option("RECIPE", options->recipe_path, "a recipe (default: the recipe's defaults)");
   options->flags.add(*verb);
-  verb->add_option("--steps", options->steps, "steps a measurement")
+  verb->add_option("--steps", options->steps, "steps per measurement")
       ->check(CLI::Range(1, 100000))
       ->option_text("N [200]");
   verb->add_flag("--json", options->json, "print JSON");
@@ -150,8 +150,7 @@ void add_bench_train(CLI::App& bench, Action& action) {
       "  onetap bench train --width 16 --shortcut A --engine captured\n"
       "\nFused steps, or captured ones of autograd for a network without a fused form; on a GPU, CUDA graphs. Phases "
       "are\n"
-      "differences of steps that end early. The last line of figures is what a step could not go below with the same\n"
-      "convolutions.");
+      "differences between steps that end early. The time of the convolutions alone is a lower bound for a step.");
   verb->callback([options, &action] { action = [options] { return run_bench_train(*options); }; });
 }
 

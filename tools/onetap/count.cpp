@@ -61,7 +61,7 @@ Counted open_target(const CountArguments& options) {
   const fs::path path = options.network.name;
   const bool is_run = RunFiles(path).holds_run(), is_tap = names_tap(path);
   if ((is_run || is_tap) && options.network.has_flags()) {
-    fail_usage("[count] {} is {}: its network is given, flags that shape one have no place", path.string(),
+    fail_usage("[count] {} is {}: its network is fixed, and flags that define a network do not apply", path.string(),
                is_run ? "a run" : "a frozen network");
   }
   Counted counted;
@@ -244,12 +244,12 @@ void add_count(CLI::App& app, Action& action) {
   const std::map<std::string, ShortcutRule> shortcuts = {
       {"auto", ShortcutRule::kAuto}, {"once", ShortcutRule::kOnce}, {"twice", ShortcutRule::kTwice}};
   verb->add_option("--shortcuts", options->shortcuts,
-                   "how often the paper's activations count a projection shortcut: twice in dense networks and once "
-                   "in pruned ones (auto), or one of them for all")
+                   "how often the paper's activations count a projection shortcut: twice in dense networks and once in "
+                   "pruned ones (auto), or the same for all")
       ->transform(CLI::Transformer(shortcuts))
       ->option_text("auto|once|twice [auto]");
   auto* json = verb->add_flag("--json", options->json, "print JSON");
-  verb->add_flag("--csv", options->csv, "one line a layer, for spreadsheets")->excludes(json);
+  verb->add_flag("--csv", options->csv, "print CSV, one line per layer")->excludes(json);
   verb->footer(
       "Examples:\n"
       "  onetap count resnet20 --width 83 --method sal\n"

@@ -148,15 +148,16 @@ void add_data(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<FetchArguments>();
   CLI::App* fetch_verb = verb->add_subcommand("fetch", "download a data set, verify and unpack it");
   fetch_verb->add_option("NAME", arguments->name, "cifar10 or cifar100")->required();
-  fetch_verb->add_option("--to", arguments->directory, "where the data set's folder goes (default: the data cache)")
+  fetch_verb->add_option("--to", arguments->directory, "directory for the data set's folder (default: the data cache)")
       ->option_text("DIR");
-  fetch_verb->add_option("--url", arguments->url, "another address for the archive")->option_text("URL");
+  fetch_verb->add_option("--url", arguments->url, "another URL for the archive")->option_text("URL");
   fetch_verb->add_option("--sha256", arguments->sha256, "its SHA-256, if it is not the official archive")
       ->option_text("HEX");
-  fetch_verb->add_option("--attempts", arguments->attempts, "connections to try; each resumes where the last one broke")
+  fetch_verb
+      ->add_option("--attempts", arguments->attempts, "number of attempts; each resumes where the previous one stopped")
       ->check(CLI::Range(1, 1000))
       ->option_text("N [5]");
-  fetch_verb->add_flag("--keep-archive", arguments->keep_archive, "keep the .tar.gz beside the folder");
+  fetch_verb->add_flag("--keep-archive", arguments->keep_archive, "keep the .tar.gz next to the folder");
   fetch_verb->footer(
       "Examples:\n"
       "  onetap data fetch cifar10\n"

@@ -38,7 +38,7 @@ std::optional<int64_t> frozen_step(const TapNet& net) {
 
 std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::string& path, OpenedData& opened) {
   const TapNet net = read_tap(path);
-  if (options.data.empty()) fail_usage("[eval] {} does not say what it was trained on: expected --data", path);
+  if (options.data.empty()) fail_usage("[eval] {} does not record its training data: expected --data", path);
   const auto source = opened.open(options.data);
   ScoreOptions score;
   const auto run = naming_file(path, [&] {
@@ -140,7 +140,7 @@ void add_eval(CLI::App& app, Action& action) {
       ->option_text("TEXT");
   verb->add_option("--checkpoint", options->checkpoint, "last, best or a step number")->option_text("WHICH [last]");
   verb->add_flag("--no-ema", options->no_ema,
-                 "of a run with a moving average of the weights (ema), use the weights of the last step instead");
+                 "use the weights of the last step instead of their moving average (runs with ema)");
   verb->add_option("--binarize", options->binarize, "best tap (hard) or P > 0.5 (round) (default: the run's own)")
       ->transform(CLI::Transformer(binarize_words()))
       ->option_text("hard|round");
@@ -153,12 +153,11 @@ void add_eval(CLI::App& app, Action& action) {
       ->option_text("N");
   verb->add_flag(
       "--reference", options->reference,
-      "run .tap files by the reference executor: plain loops, slow, what everything faster is tested against");
+      "run .tap files with the reference executor: slow plain loops, against which the fast kernels are tested");
   add_memory_option(*verb, options->memory_limit);
-  verb->add_flag(
-      "--per-class", options->per_class,
-      "also top-5 accuracy, the accuracy of every class and the confusion matrix (of the hard network); a run "
-      "keeps them in classes.json, which 'onetap report' shows");
+  verb->add_flag("--per-class", options->per_class,
+                 "also top-5 accuracy, the accuracy of every class and the confusion matrix (of the hard network); for "
+                 "a run they are stored in classes.json, which 'onetap report' shows");
   verb->add_flag("--json", options->json, "print JSON");
   verb->footer(
       "Examples:\n"
@@ -167,8 +166,8 @@ void add_eval(CLI::App& app, Action& action) {
       "  onetap eval runs/sanet --data cifar10:DIR --checkpoint best\n"
       "  onetap eval model.tap --data cifar10:DIR\n"
       "  onetap eval runs/first --per-class\n"
-      "\nForms: dense; soft, every weight scaled by its attention (params: all trainable values); hard, the kept\n"
-      "taps alone (params: 32-bit words of kept weights and positions, as the paper counts); frozen, a .tap file,\n"
+      "\nForms: dense; soft, every weight scaled by its attention (params: all trainable values); hard, only the\n"
+      "kept taps (params: 32-bit words of kept weights and positions, as the paper counts); frozen, a .tap file,\n"
       "run without LibTorch.");
   verb->callback([options, &action] { action = [options] { return run_eval(*options); }; });
 }

@@ -55,7 +55,7 @@ void check_flags(const CLI::App& verb, const ExportArguments& options) {
     }
   }
   if (verb.get_option("--checkpoint")->count() > 0 && names_tap(options.source)) {
-    fail_usage("[export] --checkpoint is of runs, got a .tap file, which has none: {}", options.source);
+    fail_usage("[export] --checkpoint needs a run, got a .tap file: {}", options.source);
   }
 }
 
@@ -95,14 +95,15 @@ int run_export(const ExportArguments& options, ExportCArguments to_c) {
 void add_export(CLI::App& app, Action& action) {
   auto options = std::make_shared<ExportArguments>();
   auto to_c = std::make_shared<ExportCArguments>();
-  CLI::App* verb = app.add_subcommand("export", "a run or a .tap file as .safetensors, a .tap file as .onnx or as C");
+  CLI::App* verb =
+      app.add_subcommand("export", "write a run or a .tap file as .safetensors, or a .tap file as ONNX or C");
   verb->add_option("SOURCE", options->source, "a run directory or a .tap file")->required();
   verb->add_option("--to", options->format, "format")->check(CLI::IsMember({"safetensors", "onnx", "c"}))->required();
-  verb->add_option("-o,--out", options->out, "the file to write; of C, the folder")->required()->option_text("OUT");
-  verb->add_option("--checkpoint", options->checkpoint, "of a run: last, best or a step number")
+  verb->add_option("-o,--out", options->out, "the file to write; for C, the folder")->required()->option_text("OUT");
+  verb->add_option("--checkpoint", options->checkpoint, "checkpoint of a run: last, best or a step number")
       ->option_text("WHICH [last]")
       ->group(flags_of("safetensors"));
-  verb->add_option("--name", to_c->name, "what functions and files are called (default: as the .tap file)")
+  verb->add_option("--name", to_c->name, "name of functions and files (default: from the .tap file)")
       ->option_text("NAME")
       ->group(flags_of("c"));
   verb->add_option("--schedule", to_c->schedule, "rows (least memory) or layers")
@@ -117,15 +118,15 @@ void add_export(CLI::App& app, Action& action) {
   };
   add_limit("--flash", "refuse a network that needs more flash", to_c->flash);
   add_limit("--ram", "refuse a network that needs more RAM", to_c->ram);
-  verb->add_flag("--json", to_c->json, "sizes for programs")->group(flags_of("c"));
+  verb->add_flag("--json", to_c->json, "print the sizes as JSON")->group(flags_of("c"));
   verb->add_option("--opset", options->onnx.opset, "version of ONNX's operators, 13 to 20")
       ->option_text("N [13]")
       ->group(flags_of("onnx"));
-  verb->add_option("--batch", options->onnx.batch, "images of the model's input: a number, or symbolic for any")
+  verb->add_option("--batch", options->onnx.batch, "batch size of the model: a number, or symbolic for any")
       ->option_text("N [symbolic]")
       ->group(flags_of("onnx"));
   verb->add_option("--form", options->onnx.form,
-                   "layers whose outputs share positions: dense, or shift (moved channels, then 1x1)")
+                   "layers whose outputs share positions: dense, or shift (shifted channels, then a 1x1 convolution)")
       ->check(CLI::IsMember({"dense", "shift"}))
       ->option_text("FORM [dense]")
       ->group(flags_of("onnx"));
@@ -136,11 +137,12 @@ void add_export(CLI::App& app, Action& action) {
       "  onetap export model.tap --to onnx -o model.onnx\n"
       "  onetap export model.tap --to c --flash 256K --ram 64K -o model\n"
       "  onetap export model.tap --to onnx -o model.onnx --opset 18 --batch 1 --form shift\n"
-      "  onetap export runs/sanet --to onnx -o model.onnx          (of runs/sanet/model.tap)\n"
-      "\nA run gives the hard network with torchvision's names, pruned weights as zeros, batch norms as they are:\n"
-      "PyTorch loads it, and so does 'onetap train --init'. A .tap gives the folded network: weights and biases.\n"
-      "As ONNX it is the whole network for ONNX runtimes, which compute the zeros too; the input are scaled pixels.\n"
-      "As C it is a folder of C99 sources without dependencies, with a self-test.");
+      "  onetap export runs/sanet --to onnx -o model.onnx          (runs/sanet/model.tap)\n"
+      "\nA run is exported as its hard network with torchvision's names, pruned weights as zeros, batch norms not "
+      "folded:\n"
+      "PyTorch and 'onetap train --init' load it. A .tap file is exported as folded weights and biases.\n"
+      "ONNX has the whole network for ONNX runtimes, which compute the zeros too; its input is scaled pixels.\n"
+      "C is a folder of C99 sources without dependencies, with a self-test.");
   verb->callback([options, to_c, verb, &action] {
     action = [options, to_c, verb] {
       check_flags(*verb, *options);

@@ -168,9 +168,8 @@ FreezeReport freeze_run(const FreezeArguments& options) {
   const TapNet whole = frozen_net(options, run);
   const bool for_int8 = !whole.value_ranges.empty();  // its norms and taps are fixed
   if (for_int8 && options.recalibrate > 0) {
-    fail_usage(
-        "[freeze] expected no --recalibrate of a run with --quantize, whose statistics its ranges belong to ({})",
-        options.run.run);
+    fail_usage("[freeze] expected no --recalibrate for a run with --quantize: its ranges belong to its statistics ({})",
+               options.run.run);
   }
   TapNet net = whole;
   report.drop = drop_from(net, options.drop);
@@ -205,7 +204,7 @@ void refuse_flags_of_runs(const FreezeArguments& options) {
   if (options.run.checkpoint != "last" || options.recalibrate > 0 || options.type || options.run.no_ema) {
     fail_usage("[freeze] {} is frozen: --checkpoint, --recalibrate, --no-ema and --dtype need a run", path);
   }
-  if (options.run.data.empty()) fail_usage("[freeze] {} does not say what it was trained on: expected --data", path);
+  if (options.run.data.empty()) fail_usage("[freeze] {} does not record its training data: expected --data", path);
   if (options.out.empty()) fail_usage("[freeze] expected -o, the file to write (a smaller {})", path);
 }
 
@@ -256,10 +255,11 @@ int run_freeze(const FreezeArguments& options) {
 // A threshold or a density, not both.
 void add_drop_options(CLI::App& verb, DropOptions& drop) {
   auto* below = verb.add_option("--drop-below", drop.below,
-                                "drop taps with a score below X: |w| over the norm of the layer's weights that are "
-                                "not smaller (default: those that are exactly 0)");
+                                "drop taps with a score below X: |w| divided by the norm of the layer's weights that "
+                                "are not smaller (default: only weights that are exactly 0)");
   below->check(CLI::Range(0.0, 1.0))->option_text("X [0]");
-  verb.add_option("--density", drop.density, "drop the least taps, so that this share of all tap weights stays")
+  verb.add_option("--density", drop.density,
+                  "drop the taps with the lowest scores, so that this share of all tap weights is kept")
       ->check(CLI::Range(0.0, 1.0) & CLI::PositiveNumber)
       ->excludes(below)
       ->option_text("SHARE");
@@ -292,14 +292,15 @@ void add_freeze(CLI::App& app, Action& action) {
       "  onetap freeze runs/sanet --checkpoint 3910 --recalibrate 5000 -o early.tap\n"
       "  onetap freeze runs/sanet --density 0.8 --recalibrate 5000 -o smaller.tap\n"
       "  onetap freeze model.tap --drop-below 0.001 --data cifar10:DIR -o smaller.tap\n"
-      "\nStages: soft and hard, the trained network by LibTorch; folded, the frozen network in memory, dropped, the\n"
-      "same without dropped weights, and file, read back, by the runtime. Outputs that differ by more than rounding\n"
-      "after 'hard' (or 'recalibrated') end with exit code 3, and no file is left; what --drop-below and --density\n"
-      "cost is shown, and is yours to judge. A dense run freezes too. What is checked are outputs on the test images "
-      "(all, or\n"
-      "--images), not that hard accuracy is near soft: where it lies 1 point or more below, or the run is unfinished, "
-      "a\n"
-      "warning says so.");
+      "\nStages: soft and hard (the trained network, by LibTorch); folded (the frozen network in memory), dropped (the "
+      "same\n"
+      "without dropped weights) and file (read back from the file), by the runtime. If outputs differ by more than "
+      "rounding\n"
+      "after 'hard' (or 'recalibrated'), the exit code is 3 and no file is left. The cost of --drop-below and "
+      "--density is\n"
+      "shown but not checked. A dense run can be frozen too. The checks compare outputs on the test images (all, or\n"
+      "--images). If hard accuracy is 1 point or more below soft accuracy, or the run is unfinished, there is a "
+      "warning.");
   verb->callback([options, &action] { action = [options] { return run_freeze(*options); }; });
 }
 

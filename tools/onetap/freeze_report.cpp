@@ -33,7 +33,7 @@ std::string size_note(const FreezeReport& report) {
   const std::string file = fmt::format("{} {}", report.out.string(), bytes(report.file));
   if (report.given) {
     const double less = 1 - static_cast<double>(report.file) / static_cast<double>(*report.given);
-    return fmt::format("given {}, {}{}", bytes(*report.given), file,
+    return fmt::format("before: {}, now: {}{}", bytes(*report.given), file,
                        less > 0 ? fmt::format(" ({} less)", percent_text(less)) : "");
   }
   // A toy's header outweighs its weights.
@@ -78,7 +78,7 @@ std::string freeze_table(const FreezeReport& report) {
                {"images", A::kRight},
                {"accuracy", A::kRight},
                {"loss", A::kRight},
-               {"largest difference to the stage before", A::kRight}});
+               {"largest difference from the previous stage", A::kRight}});
   for (const Stage& stage : report.stages) {
     const bool first = &stage == &report.stages.front();
     table.add({stage.name, counted(stage.predictions.images()), percent_text(stage.predictions.accuracy()),
@@ -107,14 +107,14 @@ std::optional<std::string> hardening_warning(const std::vector<Stage>& stages, i
   if (soft == nullptr || kept == nullptr) return std::nullopt;
   const double lost = soft->accuracy() - kept->accuracy();
   if (lost < kFarApart) return std::nullopt;
-  return fmt::format("the kept taps alone reach {}, {:.2f} points less than the network in training ({}). {}",
-                     percent_text(kept->accuracy()), 100 * lost, percent_text(soft->accuracy()),
-                     recalibrated != nullptr
-                         ? "Its attention is not settled: train with --harden 0.8"
-                         : fmt::format("--recalibrate {} takes batch norm's statistics anew, for the kept taps; "
-                                       "compare its accuracy here. A run with --harden 0.8 trains the kept taps alone "
-                                       "at its end",
-                                       images));
+  return fmt::format(
+      "the accuracy with the kept taps only is {}, {:.2f} points less than that of the network in training ({}). {}",
+      percent_text(kept->accuracy()), 100 * lost, percent_text(soft->accuracy()),
+      recalibrated != nullptr
+          ? "The attention has not converged: train with --harden 0.8"
+          : fmt::format("--recalibrate {} recomputes batch norm's statistics with the kept taps; compare the accuracy. "
+                        "A run with --harden 0.8 trains only the kept taps at its end",
+                        images));
 }
 
 }  // namespace onetap::tool

@@ -39,7 +39,7 @@ int run_frontier(const FrontierOptions& given) {
   int interrupted_by = 0;
   std::vector<FrontierPoint> points = measure_points(options, interrupted_by);
   if (interrupted_by != 0) {
-    console().note("stopped; the same command uses what is frozen so far");
+    console().note("stopped; the same command reuses the files that are frozen so far");
     return 128 + interrupted_by;
   }
   if (options.mean_seeds) points = mean_over_seeds(points);
@@ -59,9 +59,9 @@ int run_frontier(const FrontierOptions& given) {
 void add_frontier(CLI::App& app, Action& action) {
   auto options = std::make_shared<FrontierOptions>();
   CLI::App* verb =
-      app.add_subcommand("frontier", "accuracy against milliseconds, bytes, MACs and memory, many networks");
+      app.add_subcommand("frontier", "compare accuracy with milliseconds, bytes, MACs and memory of many networks");
   verb->add_option("DIR", options->arguments,
-                   "runs, .tap files, and directories that hold some: of a sweep, of a reproduction, of models")
+                   "runs, .tap files, and directories that contain them: of a sweep, of 'reproduce', of models")
       ->required();
   verb->add_option(
           "--data", options->data,
@@ -74,7 +74,7 @@ void add_frontier(CLI::App& app, Action& action) {
   verb->add_option("-o,--out", options->out,
                    "directory for the results; or NAME.html for the page, with the other results in the directory NAME")
       ->option_text("DIR|FILE [frontier]");
-  verb->add_option("--csv", options->csv, "write the points as CSV to this file, too")->option_text("FILE");
+  verb->add_option("--csv", options->csv, "also write the points as CSV to this file")->option_text("FILE");
   verb->add_option("--against", options->against, "onnxruntime: also time dense networks with ONNX Runtime")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -83,7 +83,7 @@ void add_frontier(CLI::App& app, Action& action) {
   verb->add_option("--threads", options->threads, "CPU threads of the timing")
       ->check(CLI::Range(1, 1024))
       ->option_text("N [1]");
-  verb->add_option("--seconds", options->seconds, "timing for each network")
+  verb->add_option("--seconds", options->seconds, "time to measure each network")
       ->check(CLI::Range(0.01, 3600.0))
       ->option_text("S [1]");
   add_memory_option(*verb, options->memory_limit);

@@ -108,24 +108,23 @@ std::vector<std::string> FrontierResults::remarks() const {
   std::vector<std::string> list = {
       fmt::format("ms: one image, {} thread{}, kernels for {}; median, all networks in turns within one run.",
                   options_.threads, options_.threads == 1 ? "" : "s", find_kernels().name),
-      "bytes: of the .tap file. MACs: for one image, kept taps alone. memory: what the runtime takes, packed weights, "
+      "bytes: of the .tap file. MACs: for one image, kept taps only. memory: what the runtime needs: packed weights, "
       "activations and scratch.",
       "of: 'file' is the frozen file, tested here; 'run' is the last hard accuracy that the run recorded; 'quantize' "
-      "is "
-      "what that verb found for the int8 file.",
+      "is the accuracy that this verb measured for the int8 file.",
       "Equal accuracy: the front of a kind is interpolated at the accuracy of each dense network (the logarithm of the "
       "cost is linear between two points). Each cell has the ratio to the dense network's cost and, in brackets, the "
       "cost. '≤': the cheapest network of the kind is more accurate. 'not reached': none is as accurate."};
   const bool has_seeds =
       std::any_of(points_.begin(), points_.end(), [](const FrontierPoint& point) { return point.seeds > 1; });
-  if (has_seeds) list.emplace_back("Runs that differ in their seed alone are one point: mean ± standard deviation.");
+  if (has_seeds) list.emplace_back("Runs that differ only in their seed are one point: mean ± standard deviation.");
   const bool has_int8_peer = std::any_of(points_.begin(), points_.end(), [](const FrontierPoint& point) {
     return point.is_int8() && point.run_by != "onetap";
   });
   if (has_int8_peer) {
     list.push_back(
         fmt::format("int8 by ONNX Runtime: it quantizes the same network of floats itself (QDQ, static, weights per "
-                    "output channel, {} random images). The accuracy beside it is that of onetap's int8 file.",
+                    "output channel, {} random images). The accuracy shown is that of onetap's int8 file.",
                     kOnnxRuntimeCalibrationImages));
   }
   return list;

@@ -92,14 +92,15 @@ std::vector<fs::path> find_networks(const FrontierOptions& options) {
     if (!finder.add(argument)) empty.push_back(argument);
   }
   if (finder.found().empty()) {
-    fail_data("[frontier] expected runs, .tap files or directories that hold some, got none in {}",
+    fail_data("[frontier] expected runs, .tap files or directories that contain some, got none in {}",
               join(options.arguments, ", "));
   }
   for (const std::string& argument : empty) {
     console().warn(
-        fmt::format("[frontier] expected a run, a .tap file or a directory that holds some, got {}", argument));
+        fmt::format("[frontier] expected a run, a .tap file or a directory that contains some, got {}", argument));
   }
-  if (finder.twice() > 0) console().note(fmt::format("named twice, used once: {} of the networks", finder.twice()));
+  if (finder.twice() > 0)
+    console().note(fmt::format("{} of the networks are named twice and used once", finder.twice()));
   return finder.found();
 }
 

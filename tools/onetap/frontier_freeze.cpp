@@ -46,7 +46,7 @@ void check_can_freeze(const FreezeRequest& request) {
   try {
     require_training("frontier");
   } catch (const Error& problem) {
-    fail_usage("{}; there is no model.tap: 'onetap freeze {}' of a build with LibTorch makes it", problem.what(),
+    fail_usage("{}; there is no model.tap: 'onetap freeze {}' of a build with LibTorch creates it", problem.what(),
                request.run.root.string());
   }
 }

@@ -106,8 +106,8 @@ std::string data_of_file(const TapNet& net, const std::vector<std::string>& give
   for (const std::string& spec : given) {
     if (Shape{static_cast<int64_t>(data.open(spec)->classes.size())} == output) return spec;
   }
-  fail_usage("[frontier] expected --data with {} classes for a file that no run is known of, got {} ({})",
-             shape_text(output), given.empty() ? "none" : join(given, ", "), path.string());
+  fail_usage("[frontier] expected --data with {} classes for a file without a run, got {} ({})", shape_text(output),
+             given.empty() ? "none" : join(given, ", "), path.string());
 }
 
 // CIFAR is the same wherever it lies.
@@ -143,12 +143,12 @@ class Measuring {
     if (std::find(options_.against.begin(), options_.against.end(), "onnxruntime") == options_.against.end()) return;
     for (const auto& opened : networks_) {
       if (!opened->point.is_dense()) continue;
-      console().progress(fmt::format("{}: to ONNX Runtime", opened->point.name));
+      console().progress(fmt::format("{}: loading it in ONNX Runtime", opened->point.name));
       try {
         opened->onnxruntime = onnxruntime_benchmark(opened->net, opened->images, opened->onnxruntime_version);
       } catch (const Error& problem) {
         if (problem.kind() == ErrorKind::kUsage) throw;  // there is none: nothing of what was asked for can be had
-        console().warn(fmt::format("{} not by ONNX Runtime: {}", opened->point.name, problem.what()));
+        console().warn(fmt::format("{} was not run by ONNX Runtime: {}", opened->point.name, problem.what()));
       }
     }
     console().clear_progress();
@@ -283,7 +283,7 @@ class Measuring {
       }
     }
     if (!opened.scores || point.is_int8()) {
-      fail_data("[frontier] expected data to test on or a test on record, got neither");
+      fail_data("[frontier] expected data to test on or a recorded accuracy, got neither");
     }
     point.accuracy = percent(opened.scores->acc_hard.value_or(opened.scores->acc_soft));
     point.accuracy_of = "run";

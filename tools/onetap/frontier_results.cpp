@@ -99,11 +99,11 @@ std::string ratio_text(const CostAt& at, std::optional<double> dense, const Cost
 
 const std::vector<CostMeasure>& cost_measures() {
   static const std::vector<CostMeasure> measures = {
-      {"milliseconds", "ms", "milliseconds an image",
+      {"milliseconds", "ms", "milliseconds per image",
        [](const FrontierPoint& p) { return std::optional(p.milliseconds.median); },
        [](double cost) { return fmt::format("{:.3f}", cost); }},
       {"bytes", "bytes", "bytes of the file", [](const FrontierPoint& p) { return p.bytes; }, whole_text},
-      {"macs", "MACs", "multiply-accumulates an image", [](const FrontierPoint& p) { return p.macs; }, whole_text},
+      {"macs", "MACs", "multiply-accumulates per image", [](const FrontierPoint& p) { return p.macs; }, whole_text},
       {"memory", "memory", "bytes of memory: weights, activations, scratch",
        [](const FrontierPoint& p) { return p.memory; }, whole_text},
   };
@@ -209,7 +209,7 @@ std::string FrontierData::figure(size_t measure) const {
   constexpr double kWide = 3;  // costs that differ by less are as clear on a plain axis
   panel.log_x = most > kWide * least;
   return chart_svg(fmt::format("{}: accuracy against {}", name, cost.axis), {panel},
-                   "filled, joined: the Pareto front of a kind; hollow: beaten by others of its kind");
+                   "filled and joined: the Pareto front of a kind; hollow: the other points of the kind");
 }
 
 }  // namespace onetap::tool

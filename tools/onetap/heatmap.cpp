@@ -95,7 +95,7 @@ HeatmapInput read_run(const HeatmapArguments& arguments) {
   std::vector<std::string> notices;
   const auto lines = read_good_lines<AttentionLine>(files.attention(), notices);
   if (lines.empty() && !notices.empty()) {
-    fail_data("[heatmap] expected the attention of a tested epoch, got no line of it: {}", notices.front());
+    fail_data("[heatmap] expected the attention of a tested epoch, got no readable line: {}", notices.front());
   }
   for (const std::string& notice : notices) console().warn(notice);
   if (lines.empty()) {
@@ -111,7 +111,7 @@ HeatmapInput read_run(const HeatmapArguments& arguments) {
 
 HeatmapInput read_frozen(const HeatmapArguments& arguments) {
   if (arguments.mean_p() || arguments.epoch) {
-    fail_usage("[heatmap] a frozen network has kept taps alone: --what mean-p and --epoch need a run ({})",
+    fail_usage("[heatmap] a frozen network has only kept taps: --what mean-p and --epoch need a run ({})",
                arguments.source);
   }
   const TapNet net = read_tap(frozen_file(arguments.source, "heatmap"));
@@ -205,8 +205,8 @@ void add_heatmap(CLI::App& app, Action& action) {
   verb->add_option("--epoch", arguments->epoch, "after this many epochs (default: the last tested one)")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->option_text("N");
-  verb->add_flag("--dark", arguments->dark, "for a dark page");
-  verb->add_flag("--json", arguments->json, "the shares, for programs");
+  verb->add_flag("--dark", arguments->dark, "colours for a dark page");
+  verb->add_flag("--json", arguments->json, "print the shares as JSON");
   verb->footer(
       "Examples:\n"
       "  onetap heatmap runs/sanet -o heat.svg\n"

@@ -124,7 +124,7 @@ void import_tap(const ImportArguments& options, const ImportOptions& import_opti
   }
   const bool knows_pixels = imported.metadata.count("mean") > 0 || pixels.mean || pixels.sd;
   if (!knows_pixels) {
-    console().note("pixels are scaled to 0..1: give --mean and --sd if the network was trained on others");
+    console().note("pixels are scaled to 0..1: give --mean and --sd if the network was trained with other pixels");
   }
   write_tap(out, net);
   console().print(out.string());
@@ -133,7 +133,7 @@ void import_tap(const ImportArguments& options, const ImportOptions& import_opti
 int run_import(const ImportArguments& options) {
   if (options.tap && !options.weights.empty()) fail_usage("[import] expected --tap or --weights, got both");
   if (!options.tap && !(options.mean.empty() && options.sd.empty())) {
-    fail_usage("[import] --mean and --sd are for --tap: training has those of its data");
+    fail_usage("[import] --mean and --sd are for --tap: training uses those of its data");
   }
   ImportOptions import_options;
   if (!options.shape.empty()) import_options.shape = image_shape(options.shape);
@@ -155,16 +155,19 @@ int run_import(const ImportArguments& options) {
 
 void add_import(CLI::App& app, Action& action) {
   auto options = std::make_shared<ImportArguments>();
-  CLI::App* verb = app.add_subcommand("import", "a network from an ONNX model: to train, or as a .tap file");
+  CLI::App* verb = app.add_subcommand("import", "read a network from an ONNX model: to train, or as a .tap file");
   verb->add_option("MODEL", options->model, "an ONNX model of a classification network")->required();
-  verb->add_option("-o,--out", options->out, "NAME.net and NAME.safetensors are written, or with --tap NAME.tap")
+  verb->add_option("-o,--out", options->out, "write NAME.net and NAME.safetensors, or with --tap NAME.tap")
       ->option_text("NAME");
-  verb->add_option("--weights", options->weights, "where to write the weights")->option_text("FILE");
-  verb->add_flag("--tap", options->tap, "a frozen network, batch norm folded; mostly zero kernels as taps");
-  verb->add_option("--shape", options->shape, "of an image, if the model leaves it open")->option_text("CxHxW");
+  verb->add_option("--weights", options->weights, "the file for the weights")->option_text("FILE");
+  verb->add_flag("--tap", options->tap,
+                 "write a frozen network: batch norms folded, kernels that are mostly zeros as taps");
+  verb->add_option("--shape", options->shape, "shape of an image, if the model does not define it")
+      ->option_text("CxHxW");
   verb->add_option("--mean", options->mean, "with --tap: mean of the pixels (0 to 1) in training")
       ->option_text("R,G,B");
-  verb->add_option("--sd", options->sd, "with --tap: their standard deviation")->option_text("R,G,B");
+  verb->add_option("--sd", options->sd, "with --tap: standard deviation of the pixels in training")
+      ->option_text("R,G,B");
   verb->footer(
       "Examples:\n"
       "  onetap import model.onnx -o mine\n"

@@ -63,7 +63,7 @@ std::string take_from_init_run(RecipeRequest& request) {
   if (!over.is_named("data")) {
     for (const char* key : {"data", "limit", "validation", "strict"}) over.take(key);
   }
-  return fmt::format("taken over from {}: {}", source, over.text());
+  return fmt::format("taken from {}: {}", source, over.text());
 }
 
 }  // namespace onetap::tool

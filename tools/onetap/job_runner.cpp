@@ -60,7 +60,7 @@ int JobRunner::run() {
       running_.erase(event.id);
     }
     if (event.kind == Processes::Event::Kind::kInterrupted) {
-      console().note("stopping the runs, with checkpoints (once more to stop at once)");
+      console().note("stopping the runs, with checkpoints (a second signal stops them at once)");
     }
   }
   console().clear_progress();
@@ -116,7 +116,7 @@ void JobRunner::finish(size_t index, const Ending& ending, bool interrupted) {
   } else {
     try {
       if (prints_result(job)) write_file_atomic(job.output, slot.output);
-      if (!job.is_done()) problem = "ended without its result";
+      if (!job.is_done()) problem = "ended without a result";
     } catch (const Error& error) {
       problem = error.what();
     }

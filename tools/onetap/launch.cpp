@@ -110,7 +110,7 @@ void add_launch(CLI::App& app, Action& action) {
   verb->add_option("--master-port", options->master_port, "port of rank 0 (default: a free port)")
       ->check(CLI::Range(1, 65535))
       ->option_text("PORT");
-  verb->add_option("--grace", options->grace, "seconds that the others have to end once one has failed")
+  verb->add_option("--grace", options->grace, "seconds that the other processes have to end after one has failed")
       ->check(CLI::Range(0.0, 86400.0))
       ->option_text("X [15]");
   verb->add_option("--program", options->program, "start this program instead of onetap itself")->option_text("PATH");
@@ -119,13 +119,15 @@ void add_launch(CLI::App& app, Action& action) {
       "Examples:\n"
       "  onetap launch -n 2 -- train recipes/cifar10-sanet.toml --data cifar10:DIR --out runs/sanet\n"
       "  onetap launch -n 4 --master-port 29500 -- train --data shapes --threads 2 --out runs/four --resume\n"
-      "\n'train' shares its work among them: each computes a part of every batch.\n"
-      "\nEach process finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its\n"
-      "environment, as from torchrun. The output of rank 0 is shown unchanged; what the others write to stderr comes "
+      "\n'train' divides its work among the processes: each computes a part of every batch.\n"
+      "\nRANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set in the environment of "
+      "each\n"
+      "process, as by torchrun. The output of rank 0 is shown unchanged; lines that other ranks write to stderr begin "
       "with\n"
-      "'[rank 1] ' before it, what they write to stdout only with -v, on stderr too.\n"
-      "If one fails, the others are told to end (SIGTERM, SIGKILL after --grace); the exit code is its own, or 1 if a\n"
-      "signal ended it. Ctrl-C is passed on to all and waits for them; a second one kills them.");
+      "'[rank 1] ', and their stdout is shown only with -v, on stderr.\n"
+      "If one rank fails, the others are ended (SIGTERM, SIGKILL after --grace); the exit code is that of the rank, or "
+      "1 if\n"
+      "a signal ended it. Ctrl-C is forwarded to all ranks, and launch waits for them; a second one kills them.");
   verb->callback([options, &action] { action = [options] { return run_launch(*options); }; });
 }
 

@@ -123,8 +123,9 @@ void add_nets(CLI::App& app, Action& action) {
   auto options = std::make_shared<NetsOptions>();
   CLI::App* verb = app.add_subcommand("nets", "list the architectures, or print one");
   options->network.add(*verb, "an architecture or a network text file");
-  verb->add_flag("--text", options->text, "print the network text file: edit it and train it");
-  verb->add_option("--tap", options->tap, "write it frozen, with random weights: to try speed and size before training")
+  verb->add_flag("--text", options->text, "print a network text file, to edit and train it");
+  verb->add_option("--tap", options->tap,
+                   "write it frozen, with random weights, to measure speed and size before training")
       ->option_text("FILE");
   verb->add_flag("--json", options->json, "print JSON");
   verb->footer(

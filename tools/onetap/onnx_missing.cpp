@@ -17,7 +17,7 @@ std::string onnx_bytes(const TapNet&, const OnnxArguments&) {
 }
 
 void add_import(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("import", "a network from an ONNX model (not in this build)");
+  CLI::App* verb = app.add_subcommand("import", "read a network from an ONNX model (not in this build)");
   verb->allow_extras();
   verb->callback([&action] { action = []() -> int { needs_protobuf("import"); }; });
 }

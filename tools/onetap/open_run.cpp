@@ -37,8 +37,7 @@ StreamOptions OpenRun::test_stream() const {
 }
 
 void add_ema_flag(CLI::App& verb, bool& no_ema) {
-  verb.add_flag("--no-ema", no_ema,
-                "of a run with a moving average of the weights (ema), use the weights of the last step instead");
+  verb.add_flag("--no-ema", no_ema, "use the weights of the last step instead of their moving average (runs with ema)");
 }
 
 Checkpoint open_checkpoint(const RunFiles& files, const std::string& which, nn::GraphModule& module,

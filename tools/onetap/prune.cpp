@@ -208,22 +208,23 @@ void add_prune(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"l1", "nisp", "pcas"}))
       ->option_text("l1|nisp|pcas");
   verb->add_option("--ratio", options->ratio,
-                   "share of the channels that go: of every layer with l1 and nisp, of all together with pcas")
+                   "share of the channels to remove: of every layer with l1 and nisp, of all layers together with pcas")
       ->option_text("X");
-  verb->add_option("--preset", options->preset, "shares of a published ResNet-56 instead, layer by layer (Li et al.)")
+  verb->add_option("--preset", options->preset,
+                   "instead of --ratio: the shares of a published ResNet-56, layer by layer (Li et al.)")
       ->check(CLI::IsMember(preset_names()))
       ->option_text(join(preset_names(), "|"));
   verb->add_option("--layers", options->layers,
-                   "only these layers: globs separated by commas, '!' excludes (default: all that can be cut alone but "
-                   "the first)")
+                   "only these layers: globs separated by commas, '!' excludes (default: all whose channels can be cut "
+                   "by themselves, except the first)")
       ->option_text("GLOBS");
   verb->add_option("--epochs", options->epochs, "pcas: passes over the training set to train the attention")
       ->check(CLI::Range(1, 100000))
       ->option_text("N [1]");
-  verb->add_option("--score-images", options->score_images, "nisp, pcas: training images that scores rest on")
+  verb->add_option("--score-images", options->score_images, "nisp, pcas: number of training images for the scores")
       ->check(CLI::Range(2, 1 << 30))
       ->option_text("N [10000]");
-  verb->add_option("--seed", options->seed, "nisp, pcas: of order and attention (default: the run's)")
+  verb->add_option("--seed", options->seed, "nisp, pcas: random seed of order and attention (default: the run's)")
       ->check(CLI::NonNegativeNumber)
       ->option_text("N");
   verb->add_option("-o,--out", options->out, "directory for network.txt, weights.safetensors and pruning.json")
@@ -235,9 +236,12 @@ void add_prune(CLI::App& app, Action& action) {
       "  onetap prune runs/resnet56 --by l1 --preset pruned-b --data cifar10 -o pruned/b\n"
       "  onetap prune runs/resnet56 --by nisp --ratio 0.425 -o pruned/nisp\n"
       "  onetap prune runs/resnet56 --by pcas --ratio 0.5 --epochs 2 --layers '!layer1.*' -o pruned/pcas\n"
-      "\nThe network in -o is smaller: the channels, what makes them and what reads them are gone. Channels that meet\n"
-      "others in a sum stay: of residual blocks the inner ones go. Accuracy before and after the cut is measured with\n"
-      "--data, and always with nisp and pcas. The last line printed is the command that fine-tunes what is left.");
+      "\nThe network in -o is smaller: the channels are removed with the weights that compute and read them. Channels "
+      "that\n"
+      "enter a sum are kept; in residual blocks only the inner channels are removed. Accuracy before and after the cut "
+      "is\n"
+      "measured with --data, and always with nisp and pcas. The last line printed is the command that fine-tunes the "
+      "network.");
   verb->callback([options, &action] { action = [options] { return run_prune(*options); }; });
 }
 

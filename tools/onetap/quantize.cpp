@@ -211,7 +211,8 @@ int run_quantize(const QuantizeArguments& arguments) {
 
 void add_quantize(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<QuantizeArguments>();
-  CLI::App* verb = app.add_subcommand("quantize", "a frozen network to int8: a quarter of its bytes, and faster");
+  CLI::App* verb =
+      app.add_subcommand("quantize", "convert a frozen network to int8: a quarter of the bytes, and faster");
   verb->add_option("MODEL", arguments->source, "a .tap file of floats")->required();
   verb->add_option(
           "--data", arguments->data,
@@ -226,20 +227,19 @@ void add_quantize(CLI::App& app, Action& action) {
   const std::map<std::string, CalibrationMethod> methods = {{"minmax", CalibrationMethod::kMinMax},
                                                             {"percentile", CalibrationMethod::kPercentile},
                                                             {"mse", CalibrationMethod::kMse}};
-  auto* method =
-      verb->add_option("--calibration", arguments->options.method,
-                       "the largest number that a byte stands for: the largest seen (minmax), one that few pass "
-                       "(percentile) or the one of least squared error (mse)");
+  auto* method = verb->add_option("--calibration", arguments->options.method,
+                                  "the largest number that a byte stands for: the largest seen (minmax), one that few "
+                                  "exceed (percentile) or the one with the least squared error (mse)");
   method->transform(CLI::Transformer(methods))->option_text("minmax|percentile|mse [minmax]");
   auto* percentile =
       verb->add_option("--percentile", arguments->options.percentile, "share of the numbers below it, in percent");
   percentile->check(CLI::Range(50.0, 100.0))->option_text("X [99.99]");
   verb->add_option("--keep", arguments->kept, "a layer that stays in floats; may be given several times")
       ->option_text("LAYER");
-  verb->add_option("--test-images", arguments->test_images, "the first so many test images (default: all)")
+  verb->add_option("--test-images", arguments->test_images, "use only the first N test images (default: all)")
       ->check(CLI::Range(1, 1 << 30))
       ->option_text("N");
-  verb->add_flag("--layers", arguments->layers, "print how far every layer is from its floats");
+  verb->add_flag("--layers", arguments->layers, "print the error of every layer");
   verb->add_option("--threads", arguments->threads, "CPU threads (default: all that this process may use)")
       ->check(CLI::Range(1, 1024))
       ->option_text("N");
@@ -249,7 +249,8 @@ void add_quantize(CLI::App& app, Action& action) {
       "Examples:\n"
       "  onetap quantize model.tap --data cifar10:DIR -o model-int8.tap\n"
       "  onetap quantize model.tap --data cifar10:DIR -o model-int8.tap --keep conv1 --keep fc --layers\n"
-      "\nA network that was trained for int8 ('onetap train --quantize int8') has ranges of its values: they are used\n"
+      "\nA network that was trained for int8 ('onetap train --quantize int8') records the ranges of its values: they "
+      "are used\n"
       "unless --images or --calibration is given.\n"
       "\nErrors of layers are root mean squares, in percent of the values in floats, on 16 training images: of the\n"
       "layer alone, given exact inputs, and with all layers before it in int8.");

@@ -69,7 +69,7 @@ void measure_latency(std::vector<ReportRun>& runs) {
   }
   std::vector<Benchmark*> turns;
   for (const auto& model : models) turns.push_back(model.get());
-  if (turns.empty()) return console().warn("--latency: no run has a model.tap ('onetap freeze RUN' makes it)");
+  if (turns.empty()) return console().warn("--latency: no run has a model.tap ('onetap freeze RUN' creates it)");
   const auto seconds = time_in_turns(turns, {});
   for (size_t i = 0; i < results.size(); ++i) *results[i] = 1e3 * quantiles(seconds[i]).median;
 }
@@ -101,7 +101,7 @@ void add_report(CLI::App& app, Action& action) {
   auto options = std::make_shared<ReportOptions>();
   CLI::App* verb = app.add_subcommand("report", "one HTML page about runs: curves, heat maps, counts");
   verb->add_option("RUN", options->runs,
-                   "run directories, finished or in progress; or folders that hold some, such as a sweep")
+                   "run directories, finished or in progress; or folders that contain some, such as a sweep")
       ->required();
   verb->add_option("-o,--out", options->output,
                    "file to write (default: RUN/report.html for one argument, report.html here for several)")
@@ -114,8 +114,8 @@ void add_report(CLI::App& app, Action& action) {
       "  onetap report runs/first\n"
       "  onetap report runs/dense runs/sal -o compare.html\n"
       "  onetap report sweeps/temperature\n"
-      "\nThe page needs no network and no other file: mail it, print it, open it on a phone. Its path goes to\n"
-      "standard output. A run in progress is shown up to its last record. What is damaged is named in\n"
+      "\nThe page loads nothing: it can be mailed, printed and opened on a phone. Its path is printed to\n"
+      "standard output. A run in progress is shown up to its last record. Damaged files are named in\n"
       "warnings and left out; the exit code is 4 if no run is left to show.");
   verb->callback([options, &action] { action = [options] { return run_report(*options); }; });
 }

@@ -219,7 +219,7 @@ class Reproduction {
       return 128 + interrupted_by;
     }
     if (const auto lost = runner.lost(); !lost.empty()) {
-      fail("[reproduce] {} of {} jobs failed or wait for one that did: {}; the same command tries them again",
+      fail("[reproduce] {} of {} jobs failed or depend on one that did: {}; the same command tries them again",
            lost.size(), jobs_.size(), join(lost, ", "));
     }
     return 0;
@@ -341,12 +341,12 @@ void add_reproduce(CLI::App& app, Action& action) {
   auto options = std::make_shared<ReproduceOptions>();
   CLI::App* verb =
       app.add_subcommand("reproduce", "the paper's tables and figures, with our results and the published ones");
-  verb->add_option("NAME", options->names, "experiments ('--list' has them), or all of the paper");
+  verb->add_option("NAME", options->names, "experiments ('--list' prints them), or all for those of the paper");
   verb->add_flag("--list", options->list, "list the experiments and what each needs");
   verb->add_flag("--dry-run", options->dry_run,
                  "list every run with its command and its estimated time, train nothing");
   verb->add_option("--epochs-scale", options->scale,
-                   "multiply the epochs of every run, and when its learning rate drops")
+                   "multiply the epochs of every run, and those at which its learning rate drops")
       ->check(CLI::Range(0.001, 10.0))
       ->option_text("X [1]");
   verb->add_option("--seeds", options->seeds, "train each row with these seeds")->option_text("N,... [0]");

@@ -231,7 +231,7 @@ std::vector<std::pair<std::string, Table>> ExperimentResults::tables() const {
 
 std::vector<std::string> ExperimentResults::remarks() const {
   std::vector<std::string> list = {
-      "Accuracy: of the test set after the last epoch, the kept taps alone; mean ± standard deviation where there is "
+      "Accuracy: on the test set after the last epoch, with the kept taps only; mean ± standard deviation if there is "
       "more than one seed. Parameters (32-bit words) and MACs are counted by the paper's rules."};
   const auto shortened = std::count_if(
       rows_.begin(), rows_.end(), [](const RowResult& row) { return row.epochs > 0 && row.epochs < row.full_epochs; });
@@ -241,9 +241,9 @@ std::vector<std::string> ExperimentResults::remarks() const {
                     "ours/whole).",
                     shortened, rows_.size()));
   }
-  if (experiment_.rounds) list.emplace_back("Rounded: taps with P > 0.5 are kept, as the paper's figure has it.");
-  if (experiment_.freezes) list.emplace_back("Frozen: the .tap file by the CPU runtime.");
-  if (experiment_.times) list.emplace_back("ms: the .tap file by the CPU runtime, one image, one thread, median.");
+  if (experiment_.rounds) list.emplace_back("Rounded: taps with P > 0.5 are kept, as in the paper's figure.");
+  if (experiment_.freezes) list.emplace_back("Frozen: the .tap file, run by the CPU runtime.");
+  if (experiment_.times) list.emplace_back("ms: the .tap file, run by the CPU runtime, one image, one thread, median.");
   for (const RowResult& row : rows_) {
     const std::string note = row.row->note.empty() ? "" : fmt::format("{}: {}.", row.row->label, row.row->note);
     if (!note.empty() && std::find(list.begin(), list.end(), note) == list.end()) list.push_back(note);

@@ -160,13 +160,13 @@ int run_run(const RunArguments& arguments) {
     std::cout.flush();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (files.size() > group) {
-      console().progress(fmt::format("{}/{} images, {:.0f} a second", first + count, files.size(),
+      console().progress(fmt::format("{}/{} images, {:.0f} per second", first + count, files.size(),
                                      static_cast<double>(first + count) / std::max(1e-9, seconds)));
     }
   }
   console().clear_progress();
   if (failed > 0 && files.size() > 1)
-    console().warn(fmt::format("{} of {} images have no answer", failed, files.size()));
+    console().warn(fmt::format("{} of {} images have no prediction", failed, files.size()));
   return code;
 }
 
@@ -182,18 +182,20 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--threads", options->threads, "CPU threads (default: all that this process may use)")
       ->check(CLI::Range(1, 1024))
       ->option_text("N");
-  verb->add_option("--target", options->options.target, "kernels to use (default: ONETAP_TARGET, or the best here)")
+  verb->add_option("--target", options->options.target,
+                   "kernels to use (default: ONETAP_TARGET, or the best for this CPU)")
       ->option_text("avx512|avx2|sse4|neon|plain");
-  verb->add_flag("--tune", options->options.tune, "try alternatives for every layer, and remember the best");
+  verb->add_flag("--tune", options->options.tune, "time alternatives for every layer, and store the fastest");
   add_memory_option(*verb, options->options.memory_limit);
-  verb->add_flag("--json", options->json, "one object a line: image, top (class, index, probability) or error");
+  verb->add_flag("--json", options->json,
+                 "print one JSON object per line: image, top (class, index, probability) or error");
   verb->footer(
       "Examples:\n"
       "  onetap run model.tap cat.jpg\n"
       "  onetap run runs/first cat.jpg                 (runs/first/model.tap)\n"
-      "  onetap run model.tap photos/ --top 1 --json > seen.jsonl\n"
+      "  onetap run model.tap photos/ --top 1 --json > predictions.jsonl\n"
       "  curl -s https://example.org/cat.jpg | onetap run model.tap -\n"
-      "\nImages are resized and scaled as the .tap file records. One that cannot be read is reported on stderr, the\n"
+      "\nImages are resized and scaled as the .tap file specifies. One that cannot be read is reported on stderr, the\n"
       "others are still processed, and the exit code is 4. Outputs that are not finite are an error, too, with exit "
       "code 1.");
   verb->callback([options, &action] { action = [options] { return run_run(*options); }; });

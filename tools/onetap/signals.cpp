@@ -16,7 +16,7 @@ void on_signal(int number) {
   if (stop_requested.exchange(true)) ::_exit(128 + number);
   signal_number = number;
   if (!speaks) return;
-  static const char kMessage[] = "\nstopping after this step, with a checkpoint (once more to stop at once)\n";
+  static const char kMessage[] = "\nstopping after this step, with a checkpoint (a second signal stops at once)\n";
   (void)!::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
 }
 

@@ -123,7 +123,7 @@ class Sweep {
         finish(running_.at(event.id), event.ending, children.interrupted_by() != 0);
       }
       if (event.kind == Processes::Event::Kind::kInterrupted) {
-        console().note("stopping the runs, with checkpoints (once more to stop at once)");
+        console().note("stopping the runs, with checkpoints (a second signal stops them at once)");
       }
     }
     console().clear_progress();

@@ -146,8 +146,8 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
     constexpr double kFarApart = 0.01;
     if (last->acc_soft - last->acc_hard.value_or(0) >= kFarApart) {
       console().note(
-          "the kept taps alone do worse than the network in training: --harden 0.8 fixes the taps after 80 % of the "
-          "steps and trains what is left");
+          "hard accuracy is 1 point or more below soft accuracy: --harden 0.8 fixes the taps after 80 % of the steps "
+          "and then trains only the kept weights");
     }
   } else {
     console().print(fmt::format("{}: {}", files.root.string(), percent_text(last->acc_soft)));
@@ -157,7 +157,7 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
 // Epochs after those of a schedule need the schedule: a run's, or that of a new run, whose epochs are then named.
 void check_something_to_extend(const RecipeRequest& request, const RunFiles& files) {
   if (request.recipe.extend == 0 || request.keys.count("epochs") != 0 || files.holds_run()) return;
-  fail_usage("[train] expected a run to extend, got {} (a new run with --extend has --epochs, too)",
+  fail_usage("[train] expected a run to extend, got {} (a new run with --extend needs --epochs too)",
              files.root.empty() ? "no --out" : "none in " + files.root.string());
 }
 
@@ -168,7 +168,7 @@ void check_extension(const RunFiles& files, const Recipe& recipe) {
   }
   const int64_t done = read_metrics(files.metrics()).back().epoch;
   if (done < recipe.all_epochs()) {
-    fail_usage("[train] {} ended after {} of {} epochs (patience = {}): a run that ended early is not extended",
+    fail_usage("[train] {} ended after {} of {} epochs (patience = {}): a run that ended early cannot be extended",
                files.root.string(), done, recipe.all_epochs(), recipe.patience);
   }
 }
@@ -268,7 +268,7 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
                                request.recipe.extend, recipe.all_epochs(), schedule.learning_rate(recipe.epochs)));
   }
   if (ranks != nullptr) {
-    if (ranks->size() > 1) console().note(fmt::format("{} ranks, each with its part of every batch", ranks->size()));
+    if (ranks->size() > 1) console().note(fmt::format("{} ranks, each computes a part of every batch", ranks->size()));
     share_run(*ranks, recipe, graph);
   }
   install_signal_handlers();
@@ -335,7 +335,7 @@ void add_train(CLI::App& app, Action& action) {
   verb->add_flag("--resume", options->resume, "resume from the newest checkpoint in RUN; start if there is none");
   verb->add_flag("--dry-run", options->dry_run, "check everything, print the resolved recipe, train nothing");
   verb->add_flag("--fast-dev-run", options->fast_dev_run,
-                 "try everything once: one epoch of at most two batches, a test, a checkpoint; keep nothing");
+                 "try the command: one epoch of at most two batches, a test and a checkpoint; keep nothing");
   verb->add_flag("--json", options->json, "print the result as JSON");
   options->flags.add(*verb);
   verb->footer(

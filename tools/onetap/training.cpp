@@ -16,7 +16,8 @@ const TrainingModule* opened = nullptr;
 // Beside the library that this function is in: so it is in the build folder and wherever it is installed.
 fs::path module_path() {
   Dl_info here{};
-  if (::dladdr(reinterpret_cast<const void*>(&open_training), &here) == 0) fail("[training] cannot find its own place");
+  if (::dladdr(reinterpret_cast<const void*>(&open_training), &here) == 0)
+    fail("[training] cannot find the path of its own library");
   fs::path place = here.dli_fname;
   // In the program itself (a wheel's) the name is the one that it was called by, perhaps found in PATH.
   std::error_code ignored;

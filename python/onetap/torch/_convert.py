@@ -1,4 +1,4 @@
-"""Trained or new PyTorch networks to networks with Shift Attention Layers, and back to plain convolutions."""
+"""Converts PyTorch networks to networks with Shift Attention Layers, and back to plain convolutions."""
 
 from __future__ import annotations
 
@@ -70,18 +70,19 @@ def convert(
 ) -> M:
     """The same network with its k x k convolutions as Shift Attention Layers.
 
-    ``module``: any network. It is copied, unless ``inplace``. Its weights are the start: with relax softmax (the default
-    unless share is ``"all"``) the first forward pass of the result equals that of ``module``.
+    ``module``: any network. It is copied, unless ``inplace``. Training starts from its weights: with relax softmax
+    (the default unless share is ``"all"``) the first forward pass of the result equals that of ``module``.
 
-    ``share``, ``taps``, ``relax`` and ``init`` are those of :class:`ShiftAttentionConv2d`. Blocks are made smaller for layers
-    with fewer channels.
+    ``share``, ``taps``, ``relax`` and ``init`` are those of :class:`ShiftAttentionConv2d`. Blocks are made smaller
+    for layers with fewer channels.
 
-    ``skip``: layers that stay as they are: names or patterns (``"layer1.*"``), a function of (name, module), or None.
-    ``"first"`` (the default) stands for the first convolution of the network; give ``["first", "layer1.*"]`` to keep it
-    among others. 1x1 convolutions and depthwise ones always stay: the former have one position, the latter one slice per
-    output.
+    ``skip``: layers that are not converted: names or patterns (``"layer1.*"``), a function of (name, module), or
+    None. ``"first"`` (the default) stands for the first convolution of the network; use ``["first", "layer1.*"]`` to
+    skip further layers. 1x1 and depthwise convolutions are never converted: the former have one position, the latter
+    one slice per output.
 
-    ``temperature``: that of the first step; a :class:`TemperatureSchedule` with the same ``start`` lowers it.
+    ``temperature``: the temperature of the first step; a :class:`TemperatureSchedule` with the same ``start`` lowers
+    it.
     """
     if not inplace:
         module = copy.deepcopy(module)
@@ -93,7 +94,7 @@ def convert(
     }
     if not chosen:
         raise UsageError(
-            "[torch] expected k x k convolutions to convert, got none (1x1 and depthwise ones, and those of skip, stay)"
+            "[torch] expected k x k convolutions to convert, got none (1x1, depthwise and skipped ones do not count)"
         )
 
     def fitting(conv: nn.Conv2d) -> Share:

@@ -1,4 +1,4 @@
-"""PyTorch networks to .tap files."""
+"""Writes PyTorch networks as .tap files."""
 
 from __future__ import annotations
 
@@ -86,19 +86,19 @@ def freeze(
 ) -> float:
     """Writes a network as a .tap file, which ``onetap.Model``, the command ``onetap``, C and C++ programs run.
 
-    ``module``: a network, as a rule one that :func:`convert` made and that was trained. It is not changed. Shift Attention
-    Layers are frozen to their hard form, batch norms by their running statistics; plain convolutions whose kernels are
-    mostly zeros become tap convolutions, too. The network goes through ONNX: its operators must be among those that
-    ``onetap import`` reads.
+    ``module``: a network, usually one that :func:`convert` returned and that was trained. It is not changed. Shift
+    Attention Layers are frozen to their hard form, batch norms with their running statistics; plain convolutions
+    whose kernels are mostly zeros become tap convolutions too. The network is exported to ONNX: ``onetap import``
+    must support its operators.
 
-    ``example``: an input of the network, [images, channels, rows, columns] or without images. Its size becomes the
-    network's. The file is run on it and compared with the hard network: :class:`onetap.CheckError` if the two differ by
-    more than 1/1000 of the largest output.
+    ``example``: an input of the network, [images, channels, rows, columns] or [channels, rows, columns]. Its size
+    becomes that of the network. The file is run on it and compared with the hard network: :class:`onetap.CheckError`
+    if the two differ by more than 1/1000 of the largest output.
 
     ``classes``: names of the outputs.
 
-    ``mean``, ``sd``: three numbers each: how pixels were normalised in training, (value / 255 - mean) / sd, for red, green
-    and blue. Programs that read images need them; without them they are 0 and 1.
+    ``mean``, ``sd``: three numbers each, for red, green and blue: pixels were normalised in training as
+    (value / 255 - mean) / sd. Programs that read images need them; the defaults are 0 and 1.
 
     Returns the largest difference on the example, relative to the largest output.
     """

@@ -27,7 +27,7 @@ def _one_of(value: str, choices: tuple[str, ...], what: str) -> str:
 
 
 def block_of(share: Share, outputs: int, inputs: int) -> tuple[int, int]:
-    """``share`` in numbers: outputs and inputs of a block, for a layer of so many (inputs: of a group)."""
+    """``share`` as numbers: outputs and inputs of a block, for a layer with these outputs and inputs (of a group)."""
     pair = share if isinstance(share, tuple) else (share, 1)
     if len(pair) != 2:
         raise UsageError(f"[torch] expected share as outputs or (outputs, inputs), got {share!r}")
@@ -50,18 +50,19 @@ class ShiftAttentionConv2d(nn.Conv2d):
     ``share``: slices that keep the same positions: a number of neighbouring outputs, or (outputs, inputs) of a block;
     ``"all"`` stands for every output.
 
-    ``relax``: what the forward pass multiplies the weights by in mode soft. ``"softmax"`` is the attention P;
+    ``relax``: the factor of the weights in the forward pass of mode soft. ``"softmax"`` is the attention P;
     ``"straight-through"`` is the hard mask, with the gradient of P. ``"auto"`` is straight-through for share ``"all"``,
     else softmax.
 
-    ``init``: ``"uniform"`` draws the logits in [0, 1); ``"centre"`` then raises the centre's to the maximum of its slice.
+    ``init``: ``"uniform"`` draws the logits in [0, 1); ``"centre"`` then sets the centre's logit to the maximum of
+    its slice.
 
-    Parameters are ``weight``, ``bias`` and the logits ``attention`` [output blocks, input blocks, S] (with several taps
-    [taps, output blocks, input blocks, S]). All are trained by the same optimiser. ``temperature`` is a buffer, so it is
-    saved with them; set it with :func:`set_temperature` or a :class:`TemperatureSchedule`.
+    Parameters are ``weight``, ``bias`` and the logits ``attention`` [output blocks, input blocks, S] (with several
+    taps [taps, output blocks, input blocks, S]). All are trained by the same optimiser. ``temperature`` is a buffer,
+    so it is saved with them; set it with :func:`set_temperature` or a :class:`TemperatureSchedule`.
 
-    In mode soft the layer convolves with W * softmax(A / sd(A) / T), in mode hard with what is left of W when it is
-    frozen. The mode does not depend on ``train()`` and ``eval()``.
+    In mode soft the layer convolves with W * softmax(A / sd(A) / T), in mode hard only with the weights that
+    freezing keeps. The mode does not depend on ``train()`` and ``eval()``.
     """
 
     temperature: Tensor
@@ -134,11 +135,11 @@ class ShiftAttentionConv2d(nn.Conv2d):
         return _attention.hard_positions(self._logits())
 
     def probabilities(self) -> Tensor:
-        """P at the present temperature, for every weight: shaped as ``weight``, whatever the mode."""
+        """P at the current temperature for every weight, in the shape of ``weight``, in any mode."""
         return self._spread(_attention.soft_attention(self._logits(), self.temperature))
 
     def mask(self) -> Tensor:
-        """What multiplies ``weight`` in the present mode."""
+        """The factor of ``weight`` in the current mode."""
         if self.mode == "hard":
             return self._spread(_attention.hard_mask(self._logits()))
         soft = _attention.soft_attention(self._logits(), self.temperature)
@@ -159,7 +160,7 @@ class ShiftAttentionConv2d(nn.Conv2d):
 
     @torch.no_grad()
     def hardened(self) -> nn.Conv2d:
-        """A plain ``nn.Conv2d`` that computes what mode hard does: zeros at all positions that are not kept."""
+        """A plain ``nn.Conv2d`` that computes the same as mode hard, with zeros at all positions that are not kept."""
         plain = nn.Conv2d(
             self.in_channels, self.out_channels, self.kernel_size, self.stride, self.padding, self.dilation,
             self.groups, self.bias is not None, self.padding_mode, self.weight.device, self.weight.dtype,
@@ -185,8 +186,8 @@ class ShiftAttentionConv2d(nn.Conv2d):
         """A layer that starts from a trained convolution.
 
         With relax softmax its weights are those of the convolution divided by P, so that in mode soft, at this
-        temperature, it computes what the convolution did. With straight-through the weights are those of the
-        convolution: of every slice the forward pass sees ``taps`` of them.
+        temperature, it computes the same as the convolution. With straight-through the weights are those of the
+        convolution, and the forward pass uses ``taps`` of them per slice.
         """
         layer = cls(
             conv.in_channels, conv.out_channels, conv.kernel_size, conv.stride, conv.padding, conv.dilation,
@@ -230,7 +231,7 @@ def set_mode(module: nn.Module, mode: str) -> None:
 
 @contextlib.contextmanager
 def hard(module: nn.Module) -> Iterator[nn.Module]:
-    """Within the ``with``, all Shift Attention Layers are hard: to test the network that freezing makes."""
+    """Within the ``with`` block, all Shift Attention Layers are hard, to test the network that freezing produces."""
     before = [(layer, layer.mode) for layer in layers_of(module)]
     set_mode(module, "hard")
     try:
@@ -247,10 +248,10 @@ class TemperatureSchedule:
     >>> for images, labels in batches:                                       # doctest: +SKIP
     ...     ...; optimiser.step(); schedule.step()
 
-    The temperature of step i is start * (end / start) ** (i / steps). ``fall`` below 1 reaches ``end`` after that share of
-    the steps and stays there. With ``harden`` below 1, ``end`` is reached after that share of the steps at the latest;
-    then the taps are fixed (the temperature is 1e-6), and the weights that are left learn to do without the others. The
-    first temperature is set when the schedule is made.
+    The temperature of step i is start * (end / start) ** (i / steps). ``fall`` below 1 reaches ``end`` after that
+    share of the steps and stays there. With ``harden`` below 1, ``end`` is reached after that share of the steps at
+    the latest; then the taps are fixed (the temperature is 1e-6), and only the kept weights are trained. The first
+    temperature is set when the schedule is created.
     """
 
     HARD_TEMPERATURE = 1e-6
@@ -287,20 +288,20 @@ class TemperatureSchedule:
 
     @property
     def temperature(self) -> float:
-        """The present temperature."""
+        """The current temperature."""
         return self.at(self._done)
 
     def step(self) -> float:
-        """Call it after every step of the optimiser; returns the next temperature, which the layers have now."""
+        """Sets and returns the next temperature. Call it after every step of the optimiser."""
         self._done += 1
         set_temperature(self._module, self.temperature)
         return self.temperature
 
     def state_dict(self) -> dict[str, int]:
-        """To resume a training: how many steps were made."""
+        """The state to resume from: the number of steps."""
         return {"done": self._done}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Goes to the step of a state and sets its temperature."""
+        """Restores the step of a state and sets its temperature."""
         self._done = int(state["done"])
         set_temperature(self._module, self.temperature)
