@@ -217,7 +217,7 @@ class Jobs(Reproduce):
         result = self.reproduce("uneven-shifts", *self.data, *SHORT)
         self.assertEqual(result.returncode, 1)
         self.assertIn(f"{SANET} ended with exit code 1: onetap: [train] the loss became nan", result.stderr)
-        self.assertIn(f"2 of 3 jobs failed or wait for one that did: {SANET}, {UNEVEN}", result.stderr)
+        self.assertIn(f"2 of 3 jobs failed or depend on one that did: {SANET}, {UNEVEN}", result.stderr)
         self.assertEqual(self.trained(), [SHIFT, SANET])
         self.assertEqual([row["state"] for row in self.rows("uneven-shifts")],
                          ["finished", "not trained", f"failed after 0 of 1 epochs: see runs/{SANET}.log"])
