@@ -98,6 +98,12 @@ TEST(Memory, PeakIsTheLargestMomentOfTheSchedule) {
   Graph residual =
       parse_network("onetap-net 1\nx = input 4x8x8\na = conv x out=4\nb = conv a out=4\ns = add b x\ng = gap s\n");
   EXPECT_EQ(peak_activations(residual), 3 * 4 * 64);
+  // Every activation function works in place, and so does a product; not in a factor per channel, which is too small.
+  const std::string head = "onetap-net 1\nx = input 1x8x8\na = conv x out=4\n";
+  EXPECT_EQ(peak_activations(parse_network(head + "b = hardswish a\ng = gap b\n")), (1 + 4) * 64);
+  const std::string gated = head + "g = gap a\ns = sigmoid g\nm = mul a s\n";
+  EXPECT_EQ(peak_activations(parse_network(gated + "h = gap m\n")), (1 + 4) * 64);
+  EXPECT_EQ(peak_activations(parse_network(gated + "r = add m a\nh = gap r\n")), 2 * 4 * 64 + 4);
 }
 
 TEST(Count, SharingStoresPositionsOncePerGroup) {
