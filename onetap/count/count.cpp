@@ -13,6 +13,10 @@ double as_double(int64_t value) {
   return static_cast<double>(value);
 }
 
+bool has_weights(Op op) {
+  return op == Op::kConv || op == Op::kTapConv || op == Op::kLinear;
+}
+
 // Of a layer with weights: conv, tapconv or linear, which is a 1x1 of one pixel.
 void count_weights(const Graph& graph, const Node& node, CountRules rules, LayerCount& count) {
   const MethodInfo& method = node.method.info();
@@ -29,6 +33,41 @@ void count_weights(const Graph& graph, const Node& node, CountRules rules, Layer
   if (kept_only) count.params += as_double(layout.codes()) * layout.bits() / 32.0;
   if (!finished && method.extra_parameters != nullptr) count.params += as_double(method.extra_parameters(graph, node));
   count.macs = weights * as_double(element_count(node.shape) / node.out);
+}
+
+// Parameters and multiplications. Every op is named, in this switch and in the next: a new one does not compile before
+// it is decided what it costs.
+void count_costs(const Graph& graph, const Node& node, CountRules rules, LayerCount& count) {
+  switch (node.op) {
+    case Op::kConv:
+    case Op::kTapConv:
+    case Op::kLinear:
+      count_weights(graph, node, rules, count);
+      break;
+    case Op::kBatchNorm:
+    case Op::kAffine:
+    case Op::kActiveShift:
+      count.params = 2.0 * as_double(node.shape[0]);  // scale and shift of a channel, or its two distances
+      break;
+    case Op::kInput:
+    case Op::kRelu:
+    case Op::kRelu6:
+    case Op::kSigmoid:
+    case Op::kHardSigmoid:
+    case Op::kHardSwish:
+    case Op::kSilu:
+    case Op::kAdd:
+    case Op::kMul:
+    case Op::kConcat:
+    case Op::kPad:
+    case Op::kAvgPool:
+    case Op::kMaxPool:
+    case Op::kGlobalAvgPool:
+    case Op::kSubsample:
+    case Op::kFlatten:
+    case Op::kShift:
+      break;  // no parameters, and no multiplications by these rules
+  }
 }
 
 // The activations of a node by the paper's rules.
@@ -54,9 +93,27 @@ class PaperActivations {
         return is_projection(node) && (shortcuts_ == ShortcutRule::kOnce || is_part_of_kept_sum(node)) ? 0 : 1;
       case Op::kAdd:
         return is_kept_sum(node) ? operands_beside_projections(node) : 0;
-      default:
-        return 0;  // in the place of its input, or the same values read elsewhere
+      // In the place of their first input.
+      case Op::kRelu:
+      case Op::kRelu6:
+      case Op::kSigmoid:
+      case Op::kHardSigmoid:
+      case Op::kHardSwish:
+      case Op::kSilu:
+      case Op::kMul:
+      // Values that are counted where they are made, read elsewhere.
+      case Op::kConcat:
+      case Op::kPad:
+      case Op::kSubsample:
+      case Op::kFlatten:
+      case Op::kShift:
+      // The paper's point of SqueezeNet is met with the pools of windows left out; that of ResNet-20 with the mean over
+      // the image counted.
+      case Op::kMaxPool:
+      case Op::kAvgPool:
+        return 0;
     }
+    return 0;  // every op returns
   }
 
   // A 1x1 convolution of a shortcut, told by torchvision's name for it, or the batch norm after one.
@@ -88,10 +145,6 @@ class PaperActivations {
   ShortcutRule shortcuts_;
 };
 
-bool has_weights(Op op) {
-  return op == Op::kConv || op == Op::kTapConv || op == Op::kLinear;
-}
-
 ShortcutRule settle(const Graph& graph, ShortcutRule rule) {
   if (rule != ShortcutRule::kAuto) return rule;
   const auto& nodes = graph.nodes();
@@ -108,16 +161,14 @@ NetworkCount count_network(const Graph& graph, const CountOptions& options) {
   for (const Node& node : graph.nodes()) {
     LayerCount count;
     count.name = node.name;
+    count_costs(graph, node, options.rules, count);
     if (has_weights(node.op)) {
-      count_weights(graph, node, options.rules, count);
       const TapLayout layout = tap_layout(graph, node);
       if (options.rules == CountRules::kPaper || node.op == Op::kTapConv) {
         count.empty = as_double(layout.dropped) / as_double(layout.weights());
         dropped += layout.dropped;
       }
       if (node.is_pruned()) pruned += layout.weights();
-    } else if (node.op == Op::kBatchNorm || node.op == Op::kAffine || node.op == Op::kActiveShift) {
-      count.params = 2.0 * as_double(node.shape[0]);  // scale and shift of a channel, or its two distances
     }
     if (options.rules == CountRules::kPaper) {
       count.activations = paper.of(node);

@@ -39,8 +39,8 @@ struct LayerCount {
   double params = 0;       // 32-bit words; the bits of positions make fractions
   double macs = 0;         // for one image
   double empty = 0;        // share of the weights of pruned slices that were dropped; their MACs are not made
-  double activations = 0;  // values for one image. Paper: input, conv, batch norm, active shift, pooled, final values.
-                           // Plain: outputs of conv and linear layers
+  double activations = 0;  // values for one image. Paper: input, conv, batch norm, active shift, global average pool,
+                           // sums without a ReLU, final values. Plain: outputs of conv and linear layers
 };
 
 struct NetworkCount {

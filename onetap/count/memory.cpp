@@ -1,5 +1,6 @@
 #include "onetap/count/memory.h"
 
+#include "onetap/graph/op.h"
 #include "onetap/graph/uses.h"
 
 #include <algorithm>
@@ -8,7 +9,8 @@ namespace onetap {
 namespace {
 
 bool works_in_place(Op op) {
-  return op == Op::kRelu || op == Op::kAdd || op == Op::kAffine || op == Op::kBatchNorm || op == Op::kFlatten;
+  return is_activation(op) || op == Op::kAdd || op == Op::kMul || op == Op::kAffine || op == Op::kBatchNorm ||
+         op == Op::kFlatten;
 }
 
 }  // namespace
@@ -20,7 +22,10 @@ int64_t peak_activations(const Graph& graph) {
   for (size_t i = 0; i < nodes.size(); ++i) {
     const std::vector<const Node*> ending = uses.ending_at(i);
     const int64_t size = element_count(nodes[i].shape);
-    const bool in_place = works_in_place(nodes[i].op) && !ending.empty();
+    // A factor per channel that ends has no room for the product.
+    const bool has_room = std::any_of(ending.begin(), ending.end(),
+                                      [&](const Node* input) { return element_count(input->shape) == size; });
+    const bool in_place = works_in_place(nodes[i].op) && has_room;
     peak = std::max(peak, live + (in_place ? 0 : size));
     live += size;
     for (const Node* input : ending) live -= element_count(input->shape);

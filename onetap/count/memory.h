@@ -8,7 +8,8 @@
 namespace onetap {
 
 // Most floats alive at once for one image, node after node in the graph's order: a value lives until its last
-// reader has run; relu, add, affine and flatten work in the place of an input that ends with them.
+// reader has run; activation functions, add, mul, affine and flatten work in the place of an
+// input of their size that ends with them.
 int64_t peak_activations(const Graph& graph);
 
 }  // namespace onetap

@@ -19,7 +19,7 @@ std::vector<T> in_blocks(const ConvForm& form, const T* weight) {
     for (int64_t block = 0; block < form.blocks; ++block) {
       const int64_t end = std::min(form.inputs, (block + 1) * form.block_inputs);
       for (int64_t tap = 0; tap < form.taps; ++tap) {
-        if (form.is_empty(d, block, tap)) continue;
+        if (form.is_empty(d, block * form.block_inputs, tap)) continue;
         for (int64_t c = block * form.block_inputs; c < end; ++c) {
           packed.push_back(weight[(d * form.inputs + c) * form.taps + tap]);
         }
@@ -46,18 +46,17 @@ ConvForm::ConvForm(const TapNet& net, const Node& node) {
   block_inputs = inputs;
   if (node.op == Op::kConv) taps = node.kernel.area();
   if (node.op != Op::kTapConv) return;
-  const TapLayout layout = tap_layout(net.graph, node);
+  layout = tap_layout(net.graph, node);
   taps = layout.taps;
   block_inputs = std::min(layout.share_inputs, inputs);
   blocks = layout.input_blocks();
   share_outputs = std::min(layout.share_outputs, outputs);
-  if (layout.may_be_empty) none = layout.none();
   codes = &tensors.positions;
 }
 
-bool ConvForm::is_empty(int64_t output, int64_t block, int64_t tap) const {
-  if (codes == nullptr) return false;
-  return (*codes)[static_cast<size_t>((output / share_outputs * blocks + block) * taps + tap)] == none;
+bool ConvForm::is_empty(int64_t output, int64_t input, int64_t tap) const {
+  if (codes == nullptr || !layout.may_be_empty) return false;
+  return (*codes)[static_cast<size_t>(layout.first_code(output, input) + tap)] == layout.none();
 }
 
 bool ConvForm::has_words() const {
@@ -92,7 +91,7 @@ std::vector<int8_t> int8_words(const ConvForm& form) {
     for (int64_t block = 0; block < form.blocks; ++block) {
       const int64_t end = std::min(form.inputs, (block + 1) * form.block_inputs);
       for (int64_t tap = 0; tap < form.taps; ++tap) {
-        if (form.is_empty(first, block, tap)) continue;
+        if (form.is_empty(first, block * form.block_inputs, tap)) continue;
         for (int64_t c = block * form.block_inputs; c < end; c += kWord) {
           for (int64_t d = first; d < first + kPair; ++d) add_word(d, c, end, tap);
         }
@@ -110,7 +109,7 @@ std::vector<int32_t> int8_starts(const ConvForm& form, int bias_shift, bool move
     int64_t start = form.bias == nullptr ? 0 : int64_t{form.bias->data<int16_t>()[d]} * (int64_t{1} << bias_shift);
     for (int64_t c = 0; moved && c < form.inputs; ++c) {
       for (int64_t tap = 0; tap < form.taps; ++tap) {
-        if (form.is_empty(d, c / form.block_inputs, tap)) continue;
+        if (form.is_empty(d, c, tap)) continue;
         start += 128 * int64_t{weight[(d * form.inputs + c) * form.taps + tap]};
       }
     }

@@ -20,12 +20,12 @@ struct ConvForm {
   int64_t taps = 1;                             // of a block
   int64_t block_inputs = 1, blocks = 1;
   int64_t share_outputs = 1;
-  int64_t none = -1;                             // the code of an empty tap
-  const std::vector<uint16_t>* codes = nullptr;  // [outputs / share_outputs][block][tap]
+  TapLayout layout;                              // of the codes: which of them a slice has
+  const std::vector<uint16_t>* codes = nullptr;  // [block of outputs][block][tap]
   const Tensor* weight = nullptr;
   const Tensor* bias = nullptr;
 
-  bool is_empty(int64_t output, int64_t block, int64_t tap) const;
+  bool is_empty(int64_t output, int64_t input, int64_t tap) const;
   int64_t row_codes() const { return blocks * taps; }  // of an output
   // Blocks of 2 outputs x 4 inputs with their positions in common: a word of inputs at a time.
   bool has_words() const;

@@ -68,7 +68,12 @@ Network::Network(nn::GraphModule module, const nn::NamedTensors& given_momenta, 
         }
         if (node.bias) add_plain(node.name + ".bias");
         break;
-      default:
+      // Without parameters or state of their own.
+      case Kind::kAdd:
+      case Kind::kRelu:
+      case Kind::kSubsample:
+      case Kind::kMaxPool:
+      case Kind::kGlobalPool:
         break;
     }
     places_.push_back(place);

@@ -22,7 +22,8 @@ TapInit tap_init(const Method& sal);
 
 // Sets that a layer of this density keeps: at least one.
 int64_t kept_sets(const TapLayout& layout, double density);
-// `auto` is straight-through with share=all and share=allxN, else softmax.
+// `auto` is straight-through with share=all and share=allxN, else softmax: the word decides, so that a network with one
+// number for all of its layers has one forward pass (docs/layer.md).
 Relax tap_relax(const Method& sal);
 
 // Whether the forward pass of training is that of the hard network: all layers with a soft form are straight-through.

@@ -51,6 +51,8 @@ struct RunSpec {
   Takes takes = Takes::kNothing;
   std::shared_ptr<const RunSpec> source = nullptr;
   CutSpec cut = {};  // of kChannels
+  // A run whose outputs it learns from, which must be trained first too; none if empty.
+  std::shared_ptr<const RunSpec> teacher = nullptr;
 
   // The value of a key, or "".
   std::string_view setting(std::string_view key) const;

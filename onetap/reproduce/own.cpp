@@ -1,4 +1,4 @@
-// Experiments that are not in the paper.
+// Experiments that are not in the paper: against other methods, and a small one to try the command.
 #include "onetap/reproduce/rows.h"
 
 namespace onetap {
@@ -6,29 +6,10 @@ namespace {
 
 using Takes = RunSpec::Takes;
 
-// A schedule in which all of them come close to their best in a few minutes: the paper's takes five times as long, and
-// shortened to that it leaves each of them unfinished in its own way.
-RunSpec rival(const char* data, const char* arch, int64_t width, const char* method, const Settings& more = {}) {
-  Settings settings = {{"arch", arch}};
-  if (width > 0) settings.emplace_back("width", std::to_string(width));
-  settings.emplace_back("method", method);
-  RunSpec run;
-  run.data = data;
-  run.settings = with(with(std::move(settings), {{"epochs", "60"},
-                                                 {"batch_size", "128"},
-                                                 {"lr", "0.1"},
-                                                 {"schedule", "cosine"},
-                                                 {"nesterov", "true"},
-                                                 {"weight_decay", "5e-4"},
-                                                 {"label_smoothing", "0.1"}}),
-                      more);
-  return run;
-}
-
 // Every method at about a million parameters, all in one schedule.
 std::vector<ExperimentRow> rival_rows(const char* data) {
   const auto resnet20 = [&](int64_t width, const char* method, const Settings& more = {}) {
-    return rival(data, "resnet20", width, method, more);
+    return cosine_run(data, "resnet20", width, method, more);
   };
   const auto sanet = [&](int64_t width, const Settings& more = {}) {
     return resnet20(width, "sal", with({{"t0", "6.7"}, {"t1", "0.02"}}, more));
@@ -54,18 +35,19 @@ std::vector<ExperimentRow> rival_rows(const char* data) {
        starting_from(sanet(83), Takes::kShifts, resnet20(88, "shift")),
        {},
        "in the proportions of the sal run"},
-      {"Shift", "shiftresnet110", rival(data, "shiftresnet110", 0, "conv", {{"expansion", "6"}})},
+      {"Shift", "shiftresnet110", cosine_run(data, "shiftresnet110", 0, "conv", {{"expansion", "6"}})},
       {"Active shift", "active-shift", resnet20(88, "active-shift", {{"decay_norms", "false"}})},
       {"Active shift", "asresnet",
-       rival(data, "asresnet", 88, "conv", {{"expansion", "1"}, {"weight_init", "fan-out"}, {"decay_norms", "false"}})},
+       cosine_run(data, "asresnet", 88, "conv",
+                  {{"expansion", "1"}, {"weight_init", "fan-out"}, {"decay_norms", "false"}})},
       {"Binary", "bc", resnet20(160, "bc")},
       {"Binary", "bwn", resnet20(160, "bwn")},
       {"Binary", "bwn, per filter", resnet20(160, "bwn", {{"bwn_scale", "filter"}})},
       {"Channels", "l1", cut_from(cut, {"l1", "0.4", ""}), {}, cut_note},
       {"Channels", "nisp", cut_from(cut, {"nisp", "0.4", ""}), {}, cut_note},
       {"Channels", "pcas", cut_from(cut, {"pcas", "0.4", ""}), {}, cut_note},
-      {"Architecture", "squeezenet", rival(data, "squeezenet", 0, "conv")},
-      {"Architecture", "mobilenetv2", rival(data, "mobilenetv2", 0, "conv"), {}, "it has no smaller form"},
+      {"Architecture", "squeezenet", cosine_run(data, "squeezenet", 0, "conv")},
+      {"Architecture", "mobilenetv2", cosine_run(data, "mobilenetv2", 0, "conv"), {}, "it has no smaller form"},
   };
 }
 
@@ -113,7 +95,7 @@ Experiment demo() {
 }  // namespace
 
 std::vector<Experiment> own_experiments() {
-  return {rivals(), demo()};
+  return {rivals(), learning(), depth_and_width(), density(), demo()};
 }
 
 }  // namespace onetap

@@ -34,9 +34,14 @@ double modelled(const RunSpec& spec) {
                                     [](const Node& node) { return node.op == Op::kConv || node.op == Op::kLinear; });
   const double macs = count_network(graph, CountRules::kPlain).macs;
   const auto batch = static_cast<double>(experiment_recipe(spec, 1).batch_size);
-  // Linear layers of binary weights, and convolutions with biases, have no fused steps.
-  const bool fused = recipe.method != "bc" && recipe.method != "bwn" && recipe.arch != "squeezenet";
-  return (kSecondsPerLayer * static_cast<double>(layers) + kSecondsPerMac * macs * batch) * (fused ? 1 : kAutograd);
+  // Linear layers of binary weights, convolutions with biases and layers with empty slices have no fused steps.
+  const std::string_view density = spec.setting("density");
+  const bool fused = recipe.method != "bc" && recipe.method != "bwn" && recipe.arch != "squeezenet" &&
+                     (density.empty() || density == "1");
+  // A teacher has the forward pass alone: about a third of a step.
+  const double teacher = spec.teacher != nullptr ? modelled(*spec.teacher) / 3 : 0;
+  return teacher +
+         (kSecondsPerLayer * static_cast<double>(layers) + kSecondsPerMac * macs * batch) * (fused ? 1 : kAutograd);
 }
 
 }  // namespace

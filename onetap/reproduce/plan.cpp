@@ -44,6 +44,7 @@ std::string mark(const RunSpec& spec) {
     const bool is_usual = std::find(usual.begin(), usual.end(), std::pair(key, value)) != usual.end();
     if (!named && !is_usual && key != "epochs") text += fmt::format("{}={};", key, value);
   }
+  if (spec.teacher != nullptr) text += fmt::format("teacher={};", run_stem(*spec.teacher));
   if (text.empty()) return "";
   Sha256 hash;
   hash.update(text.data(), text.size());
@@ -134,6 +135,11 @@ class Planner {
         const fs::path folder = jobs_[job.after.front()].output.parent_path();
         given = {{"arch", (folder / "network.txt").string()}, {"init", (folder / "weights.safetensors").string()}};
       }
+    }
+    if (spec.teacher != nullptr) {
+      const size_t teacher = train(*spec.teacher, seed);
+      job.after.push_back(teacher);
+      given.emplace_back("teacher", jobs_[teacher].run.directory.string());
     }
     job.is_longer = job.run.epochs != experiment_recipe(spec, options_.scale).epochs;
     const auto full = static_cast<double>(experiment_recipe(spec, 1).epochs);
@@ -249,6 +255,10 @@ std::string run_stem(const RunSpec& spec) {
     stem += fmt::format("-{}{}", setting.prefix, value);
   }
   if (spec.takes == Takes::kShifts) stem += "-uneven";
+  // Magnitude taps always start from a dense network.
+  const bool may_start_anew = spec.setting("method") != "magnitude";
+  if (spec.takes == Takes::kWeights && may_start_anew) stem += fmt::format("-from-{}", spec.source->setting("method"));
+  if (spec.teacher != nullptr) stem += "-taught";
   if (spec.takes == Takes::kChannels) stem += "-" + cut_name(spec.cut);
   return stem + mark(spec);
 }

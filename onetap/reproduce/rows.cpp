@@ -79,6 +79,23 @@ RunSpec asresnet(const char* data) {
   return run;
 }
 
+RunSpec cosine_run(const char* data, const char* arch, int64_t width, const char* method, const Settings& more) {
+  Settings settings = {{"arch", arch}};
+  if (width > 0) settings.emplace_back("width", std::to_string(width));
+  settings.emplace_back("method", method);
+  RunSpec run;
+  run.data = data;
+  run.settings = with(with(std::move(settings), {{"epochs", "60"},
+                                                 {"batch_size", "128"},
+                                                 {"lr", "0.1"},
+                                                 {"schedule", "cosine"},
+                                                 {"nesterov", "true"},
+                                                 {"weight_decay", "5e-4"},
+                                                 {"label_smoothing", "0.1"}}),
+                      more);
+  return run;
+}
+
 RunSpec cut_from(const RunSpec& source, const CutSpec& cut) {
   RunSpec run;
   run.data = source.data;
@@ -91,6 +108,11 @@ RunSpec cut_from(const RunSpec& source, const CutSpec& cut) {
 RunSpec starting_from(const RunSpec& source, RunSpec::Takes takes, RunSpec run) {
   run.source = std::make_shared<const RunSpec>(source);
   run.takes = takes;
+  return run;
+}
+
+RunSpec taught_by(const RunSpec& teacher, RunSpec run) {
+  run.teacher = std::make_shared<const RunSpec>(teacher);
   return run;
 }
 

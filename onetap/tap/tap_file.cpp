@@ -56,23 +56,37 @@ int64_t dropped_of(const Graph& graph, const Node& node) {
   return node.op == Op::kTapConv ? tap_layout(graph, node).dropped : 0;
 }
 
+// The oldest version of the format that a network can be written in, and what of it is as new as that.
+struct NeededVersion {
+  int64_t version = 1;
+  std::string reason = {};
+
+  void raise(int64_t to, const Node& node, std::string_view what) {
+    if (to > version) *this = {to, fmt::format("{} ('{}')", what, node.name)};
+  }
+};
+
 // Version 2 added shifts, binary weights and tap convolutions of one position, version 3 sets that inputs share and
 // weights that are left out, version 4 int8, the functions beside ReLU, products and pads.
-int64_t version_of(const TapNet& net) {
-  if (net.is_int8()) return kInt8Version;
-  const Graph& graph = net.graph;
-  int64_t version = 1;
+NeededVersion version_of(const Graph& graph) {
+  NeededVersion needed;
   for (const Node& node : graph.nodes()) {
-    const bool is_shift = node.op == Op::kShift || node.op == Op::kActiveShift;
-    if (is_shift || is_binary(node) || (node.op == Op::kTapConv && node.kernel.area() == 1)) {
-      version = std::max<int64_t>(version, 2);
-    }
-    if (node.op == Op::kMul || node.op == Op::kPad || (is_activation(node.op) && node.op != Op::kRelu)) version = 4;
+    const bool is_new_function = is_activation(node.op) && node.op != Op::kRelu;
+    const char* op = op_info(node.op).name;
+    if (node.op == Op::kShift || node.op == Op::kActiveShift) needed.raise(2, node, op);
+    if (is_binary(node)) needed.raise(2, node, "binary weights");
+    if (node.op == Op::kMul || node.op == Op::kPad || is_new_function) needed.raise(4, node, op);
     if (node.op != Op::kTapConv) continue;
+    if (node.kernel.area() == 1) needed.raise(2, node, "a tapconv of one position");
     const TapLayout layout = tap_layout(graph, node);
-    if (layout.share_inputs > 1 || layout.dropped > 0) version = std::max<int64_t>(version, 3);
+    if (layout.share_inputs > 1) needed.raise(3, node, "inputs that share positions");
+    if (layout.dropped > 0) needed.raise(3, node, "dropped weights");
   }
-  return version;
+  return needed;
+}
+
+int64_t version_of(const TapNet& net) {
+  return net.is_int8() ? kInt8Version : version_of(net.graph).version;
 }
 
 enum class Part { kWeight, kSigns, kScale, kBias, kPositions };
@@ -187,6 +201,7 @@ class Reader {
     TapNet net;
     const bool is_int8 = has_int8_part(file_);
     net.graph = is_int8 ? read_network_text() : parse_graph_json(text("graph"), label_);
+    check_version_of(net.graph);
     read_tap_metadata(file_.metadata(), label_, net);
     read_ranges(net);
     size_t used = is_int8 ? read_int8_part(file_, label_, net) : 0;
@@ -213,6 +228,15 @@ class Reader {
     if (!version || *version < 1 || *version > kVersion) {
       fail_data("[tap] expected version 1 to {}, got '{}': written by another onetap ({})", kVersion, text("version"),
                 label_);
+    }
+  }
+
+  // A reader of the version that the file names would take it for one that it knows.
+  void check_version_of(const Graph& graph) const {
+    const NeededVersion needed = version_of(graph);
+    if (parse_int(text("version")).value_or(0) < needed.version) {
+      fail_data("[tap] expected version {} of a file with {}, got '{}' ({})", needed.version, needed.reason,
+                text("version"), label_);
     }
   }
 

@@ -97,7 +97,25 @@ LayerShapes layer_shapes(const Graph& graph, const Node& node) {
     case Op::kActiveShift:
       shapes.weight = {node.shape[0], 2};
       break;
-    default:
+    // Without tensors. Each is named, so that a new op with weights does not compile before it has them here.
+    case Op::kInput:
+    case Op::kBatchNorm:  // of no frozen network
+    case Op::kRelu:
+    case Op::kRelu6:
+    case Op::kSigmoid:
+    case Op::kHardSigmoid:
+    case Op::kHardSwish:
+    case Op::kSilu:
+    case Op::kAdd:
+    case Op::kMul:
+    case Op::kConcat:
+    case Op::kPad:
+    case Op::kAvgPool:
+    case Op::kMaxPool:
+    case Op::kGlobalAvgPool:
+    case Op::kSubsample:
+    case Op::kFlatten:
+    case Op::kShift:
       break;
   }
   if (node.bias) shapes.bias = {node.out};

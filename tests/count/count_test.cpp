@@ -69,6 +69,26 @@ TEST(Count, PlainActivationsAreOutputsOfConvAndLinear) {
   EXPECT_EQ(count("resnet20", 16, 10, 1, 1, 'B', CountRules::kPlain).activations, (11776 + 768) * 16 + 10);
 }
 
+// By hand: 8 x 8 pixels of 4 channels, of which 2x2 windows leave 4 x 4.
+TEST(Count, OpsWithoutWeightsCostNothingButTheGlobalPool) {
+  const NetworkCount cost = count_network(
+      parse_network(
+          "onetap-net 1\nx = input 4x8x8\na = maxpool x kernel=2 stride=2\nb = avgpool x kernel=2 stride=2\n"
+          "c = concat a b\nd = pad c sides=1,1,1,1\ne = sigmoid d\nm = mul d e\ns = subsample m out=8 stride=2\n"
+          "h = shift s kernel=3\ng = gap h\nf = flatten g\n"),
+      CountRules::kPaper);
+  EXPECT_EQ(cost.params, 0);
+  EXPECT_EQ(cost.macs, 0);
+  for (const LayerCount& layer : cost.layers) {
+    EXPECT_EQ(layer.activations, layer.name == "x" ? 4 * 8 * 8 : layer.name == "g" ? 8 : 0) << layer.name;
+  }
+  // A sum without a ReLU after it is kept, with the value that waits for it.
+  const NetworkCount sum = count_network(
+      parse_network("onetap-net 1\nx = input 4x8x8\na = affine x\ns = add a x\ng = gap s\n"), CountRules::kPaper);
+  EXPECT_EQ(sum.params, 2 * 4);
+  EXPECT_EQ(sum.activations, (1 + 1 + 2) * 4 * 8 * 8 + 4);
+}
+
 // conv (4 values wide) -> relu in place -> conv: input and first output, then both conv outputs.
 TEST(Memory, PeakIsTheLargestMomentOfTheSchedule) {
   Graph chain = parse_network(
@@ -78,6 +98,12 @@ TEST(Memory, PeakIsTheLargestMomentOfTheSchedule) {
   Graph residual =
       parse_network("onetap-net 1\nx = input 4x8x8\na = conv x out=4\nb = conv a out=4\ns = add b x\ng = gap s\n");
   EXPECT_EQ(peak_activations(residual), 3 * 4 * 64);
+  // Every activation function works in place, and so does a product; not in a factor per channel, which is too small.
+  const std::string head = "onetap-net 1\nx = input 1x8x8\na = conv x out=4\n";
+  EXPECT_EQ(peak_activations(parse_network(head + "b = hardswish a\ng = gap b\n")), (1 + 4) * 64);
+  const std::string gated = head + "g = gap a\ns = sigmoid g\nm = mul a s\n";
+  EXPECT_EQ(peak_activations(parse_network(gated + "h = gap m\n")), (1 + 4) * 64);
+  EXPECT_EQ(peak_activations(parse_network(gated + "r = add m a\nh = gap r\n")), 2 * 4 * 64 + 4);
 }
 
 TEST(Count, SharingStoresPositionsOncePerGroup) {

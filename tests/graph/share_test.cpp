@@ -92,7 +92,8 @@ TEST(BlockShare, BlocksLargerThanTheLayerAreRefused) {
   expect_error(ErrorKind::kUsage, "by 1..3 inputs", [] { network("sal share=4x4 groups=2"); });
 }
 
-TEST(Relax, AutoIsStraightThroughWhereAllOutputsShare) {
+// The word decides: share=10 is all outputs of this layer too.
+TEST(Relax, AutoIsStraightThroughWithTheWordAll) {
   const auto relax = [](const std::string& keys) { return tap_relax(network("sal " + keys).node("a").method); };
   for (const char* share : {"share=1", "share=4", "share=4x4", "share=10"}) {
     EXPECT_EQ(relax(share), Relax::kSoftmax) << share;

@@ -5,6 +5,7 @@
 #include "onetap/report/paper_points.h"
 #include "tests/support/support.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -29,7 +30,7 @@ TEST(Experiments, HaveTheNamesOfTheIssue) {
     EXPECT_FALSE(experiment.rows.empty()) << name;
     EXPECT_TRUE(experiment.in_all) << name << ": part of 'all'";
   }
-  EXPECT_FALSE(find_experiment("demo").in_all);
+  for (const char* name : {"learning", "depth-width", "density", "demo"}) EXPECT_FALSE(find_experiment(name).in_all);
   expect_error(ErrorKind::kUsage, "did you mean 'table1'", [] { find_experiment("tabel1"); });
   expect_error(ErrorKind::kUsage, "known: table1, table2, table3", [] { find_experiment("nonsense"); });
 }
@@ -112,6 +113,75 @@ TEST(Experiments, TheTemperatureFigureHasThePapersPoints) {
       {"Initial temperature, Resnet-20+CIFAR10", 18}, {"Initial temperature, Resnet56+CIFAR10", 10},
       {"Initial temperature, Resnet-20+CIFAR100", 8}, {"Initial temperature, Resnet-50+CIFAR100", 9}};
   EXPECT_EQ(points, expected);
+}
+
+double macs(const ExperimentRow& row) {
+  return experiment_counts(row.run).value().macs;
+}
+
+TEST(Experiments, DepthsAndWidthsNeedAsManyMultiplications) {
+  const Experiment& table = find_experiment("depth-width");
+  ASSERT_EQ(table.rows.size(), 6u * 3);
+  std::map<std::string, size_t> of_group;
+  for (const ExperimentRow& row : table.rows) {
+    EXPECT_NEAR(macs(row) / macs(find_row("depth-width", "ResNet-20, one tap", "cifar10")), 1, 0.05) << row.label;
+    ++of_group[row.group];
+    const bool is_dense = row.group == "Dense";
+    EXPECT_EQ(row.run.setting("method"), is_dense ? "conv" : "sal") << row.label;
+    EXPECT_EQ(row.run.setting("taps"), row.group == "Two taps" ? "2" : "") << row.label;
+    EXPECT_EQ(row.run.setting("harden"), is_dense ? "" : "0.8") << row.label;
+  }
+  EXPECT_EQ(of_group, (std::map<std::string, size_t>{{"Dense", 6}, {"One tap", 6}, {"Two taps", 6}}));
+}
+
+TEST(Experiments, ADensityStandsBeforeTheNarrowerNetworkOfItsMultiplications) {
+  const Experiment& table = find_experiment("density");
+  size_t pairs = 0;
+  for (size_t i = 0; i + 1 < table.rows.size(); ++i) {
+    const ExperimentRow &row = table.rows[i], &narrow = table.rows[i + 1];
+    if (row.run.setting("density").empty()) continue;
+    ++pairs;
+    EXPECT_NEAR(macs(narrow) / macs(row), 1, 0.02) << row.label;
+    Settings expected = row.run.settings;
+    expected.erase(std::remove(expected.begin(), expected.end(),
+                               std::pair<std::string, std::string>("density", row.run.setting("density"))),
+                   expected.end());
+    for (auto& [key, value] : expected) {
+      if (key == "width") value = narrow.run.setting("width");
+    }
+    EXPECT_EQ(narrow.run.settings, expected) << "but for the width, the same training";
+  }
+  EXPECT_EQ(pairs, 6u);
+}
+
+// One help at a time over the same training, so that a difference has one cause.
+TEST(Experiments, LearningAddsOneHelpAtATime) {
+  for (const char* data : {"cifar10", "cifar100"}) {
+    const RunSpec& base = find_row("learning", "nothing", data).run;
+    std::set<std::string> added;
+    for (const ExperimentRow& row : find_experiment("learning").rows) {
+      if (row.group != "Alone" || row.run.data != data || row.label == "nothing") continue;
+      Settings more;
+      for (const auto& setting : row.run.settings) {
+        const bool is_base = std::find(base.settings.begin(), base.settings.end(), setting) != base.settings.end();
+        if (!is_base) more.push_back(setting);
+      }
+      const bool has_teacher = row.run.teacher != nullptr, has_source = row.run.takes == Takes::kWeights;
+      EXPECT_EQ(more.size() + (has_teacher ? 1 : 0) + (has_source ? 1 : 0), 1u) << row.label;
+      EXPECT_EQ(row.run.settings.size(), base.settings.size() + more.size()) << row.label;
+      added.insert(has_teacher ? "teacher" : has_source ? "init" : more.at(0).first);
+    }
+    EXPECT_EQ(added, (std::set<std::string>{"teacher", "init", "ema", "mixup", "cutmix", "augment", "t_end", "harden",
+                                            "logit_decay", "recalibrate"}));
+    const RunSpec& all = find_row("learning", "all", data).run;
+    EXPECT_NE(all.teacher, nullptr);
+    EXPECT_EQ(all.takes, Takes::kWeights);
+    // Their weights fit.
+    EXPECT_EQ(all.source->setting("width"), all.setting("width"));
+    for (const char* key : {"ema", "mixup", "cutmix", "augment", "harden", "logit_decay", "recalibrate"}) {
+      EXPECT_FALSE(all.setting(key).empty()) << key;
+    }
+  }
 }
 
 // The recipes that people read are the experiments that are run.

@@ -76,14 +76,17 @@ TEST(RunStem, DistinctTrainingsHaveDistinctPlaces) {
     const auto add = [&](const RunSpec& spec) {
       const Recipe recipe = experiment_recipe(spec, scale);
       const std::string place = fmt::format("{}-e{}", run_stem(spec), recipe.epochs);
-      const std::string what = fmt::format("{}{}{}{}", recipe_text(recipe), spec.data, static_cast<int>(spec.takes),
-                                           spec.cut.by + spec.cut.ratio + spec.cut.preset);
+      const std::string what = fmt::format("{}{}{}{}{}{}", recipe_text(recipe), spec.data, static_cast<int>(spec.takes),
+                                           spec.cut.by + spec.cut.ratio + spec.cut.preset,
+                                           spec.source ? recipe_text(experiment_recipe(*spec.source, scale)) : "",
+                                           spec.teacher ? recipe_text(experiment_recipe(*spec.teacher, scale)) : "");
       EXPECT_EQ(known.emplace(place, what).first->second, what) << place;
     };
     for (const Experiment& experiment : experiments()) {
       for (const ExperimentRow& row : experiment.rows) {
         add(row.run);
         if (row.run.source) add(*row.run.source);
+        if (row.run.teacher) add(*row.run.teacher);
       }
     }
     EXPECT_GT(known.size(), 120u);
@@ -141,6 +144,31 @@ TEST(Plan, ChannelsAreCutBetweenTwoTrainings) {
   EXPECT_FALSE(jobs[1].is_done()) << "no weights yet";
   write_file_atomic(folder / "weights.safetensors", "");
   EXPECT_TRUE(jobs[1].is_done());
+}
+
+TEST(Plan, ATeacherIsTrainedFirst) {
+  const TempDir out;
+  JobOptions options = options_in(out);
+  options.scale = 0.1;
+  options.only = {"all"};
+  options.data.erase("cifar100");
+  const auto jobs = plan({"learning"}, options);
+  std::vector<const Job*> trainings;
+  for (const Job& job : jobs) {
+    if (job.kind == Kind::kTrain) trainings.push_back(&job);
+  }
+  ASSERT_EQ(trainings.size(), 3u);
+  const auto has = [&](const Job& job, const std::string& argument) {
+    return std::count(job.arguments.begin(), job.arguments.end(), argument) == 1;
+  };
+  EXPECT_TRUE(has(*trainings[0], "--width=56") && has(*trainings[0], "--method=conv"));
+  EXPECT_TRUE(has(*trainings[1], "--width=128") && has(*trainings[1], "--method=conv"));
+  const Job& student = *trainings[2];
+  EXPECT_EQ(student.name.rfind("cifar10-resnet20-w56-sal-share4x4-from-conv-taught-", 0), 0u) << student.name;
+  EXPECT_EQ(student.after, (std::vector<size_t>{0, 1}));
+  EXPECT_TRUE(has(student, "--init=" + trainings[0]->run.directory.string()));
+  EXPECT_TRUE(has(student, "--teacher=" + trainings[1]->run.directory.string()));
+  EXPECT_TRUE(has(student, "--epochs=6"));
 }
 
 TEST(Plan, FilesAreFrozenTestedAndTimedAfterTheirTraining) {

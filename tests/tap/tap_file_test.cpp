@@ -122,6 +122,25 @@ TEST(TapFile, VersionsFollowTheLayout) {
   EXPECT_EQ(version("taps=1 share=4\nb = pad c sides=0,1,2,3"), "4");
 }
 
+// A reader of the version that is written would misread it.
+TEST(TapFile, RefusesWhatIsNewerThanTheVersionItSays) {
+  const auto refused = [](const std::string& node, const char* version, const char* reason) {
+    Tampered file(random_tap_net(parse_network("onetap-net 1\nx = input 4x4x4\n" + node + "\ng = gap c\n"), 5));
+    EXPECT_NO_THROW(parse_tap(file.bytes(), "good.tap")) << node;
+    file.metadata["version"] = version;
+    expect_error(ErrorKind::kData, reason, [&] { parse_tap(file.bytes(), "old.tap"); });
+  };
+  refused("c = shift x kernel=3", "1", "expected version 2 of a file with shift ('c'), got '1' (old.tap)");
+  refused("c = activeshift x", "1", "version 2 of a file with activeshift");
+  refused("c = conv x out=2 method=binary", "1", "version 2 of a file with binary weights ('c')");
+  refused("c = tapconv x out=2 kernel=1", "1", "version 2 of a file with a tapconv of one position");
+  refused("c = tapconv x out=8 kernel=3 pad=1 share=4x4", "2", "version 3 of a file with inputs that share positions");
+  refused("c = tapconv x out=8 kernel=3 pad=1 dropped=6", "2",
+          "version 3 of a file with dropped weights ('c'), got '2'");
+  refused("s = sigmoid x\nc = mul x s", "3", "version 4 of a file with sigmoid ('s'), got '3'");
+  refused("c = pad x sides=1,1,1,1", "1", "version 4 of a file with pad");
+}
+
 TEST(TapFile, WritesWholeFiles) {
   const TempDir dir;
   write_tap(dir / "m.tap", small_net());

@@ -88,5 +88,45 @@ class Flat(CommandTest):
         self.refused(2, "was started with limit = 8, got 4", "train", "--limit", 4, "--resume", "--out", self.path("two"))
 
 
+RECIPES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "recipes")
+
+
+@needs_training
+class ImageNet(CommandTest):
+    """Recipes and experiments of ImageNet on a folder in its layout, with few small images."""
+
+    def setUp(self):
+        super().setUp()
+        for split, images in (("train", 4), ("val", 2)):
+            for name, red in (("n01440764", 20), ("n01443537", 230)):
+                for i in range(images):
+                    self.write(f"imagenet/{split}/{name}/{name}_{i}.png", png(40, 32 + i, red + i))
+        self.data = "folder:" + self.path("imagenet")
+
+    def test_every_recipe_trains(self):
+        names = sorted(name for name in os.listdir(RECIPES) if name.startswith("imagenet-"))
+        self.assertEqual(len(names), 7)
+        for name in names:
+            run = self.path(name)
+            self.succeeds("train", os.path.join(RECIPES, name), "--data", self.data, "--epochs", 1, "--image-size", 32,
+                          "--workers", 1, "--threads", 1, "--device", "cpu", "--out", run)
+            with open(os.path.join(run, "metrics.jsonl")) as file:
+                last = [json.loads(line) for line in file][-1]
+            self.assertEqual((last["split"], last["step"], last["epoch"]), ("test", 1, 1), name)
+
+    def test_the_table_is_reproduced(self):
+        # At the architectures' own 224 pixels, so only the two smallest rows.
+        chosen = ["ResNet-w16 (CLs)", "ResNet-w32 + SAL"]
+        answer = json.loads(self.succeeds("reproduce", "table-imagenet", "--only", chosen[0], "--only", chosen[1],
+                                          "--data", self.data, "--epochs-scale", 0.01, "--device", "cpu", "--threads", 1,
+                                          "--out", self.path("out"), "--json").stdout)
+        rows = {row["network"]: row for row in answer[0]["rows"]}
+        self.assertEqual(len(rows), 6)
+        for name, row in rows.items():
+            self.assertEqual(row["state"], "finished" if name in chosen else "not trained")
+        for name in chosen:
+            self.assertEqual((rows[name]["epochs"], rows[name]["epochs_full"]), (1, 90))
+
+
 if __name__ == "__main__":
     main()

@@ -169,6 +169,21 @@ class Freeze(CommandTest):
             self.assertEqual(read.returncode, 0, read.stderr)
             self.assertEqual(sum(int(n) for n in re.findall(r"(\d+) weights kept", read.stdout)), 256)
 
+    def test_a_learned_density_is_the_chosen_one(self):
+        # 3x3 layers of ResNet-8, width 4: 4x4, 4x4, 4x8, 8x8, 8x16 and 16x16 slices, or 1, 1, 2, 4, 8 and 16 blocks of
+        # 4x4. A layer keeps the rounded share of its sets, and at least one.
+        slices = [16, 16, 32, 64, 128, 256]
+        for share, density, empty in (("1", 0.5, [count // 2 for count in slices]),
+                                      ("4x4", 0.3, [0, 0, 16, 3 * 16, 6 * 16, 11 * 16])):
+            run, model = self.train("--share", share, "--density", density), self.path("model.tap")
+            result = json.loads(self.succeeds("freeze", run, "-o", model, "--json").stdout)
+            self.assertEqual([layer["dropped"] for layer in result["layers"]], empty)
+            self.assertEqual([layer["weights"] for layer in result["layers"]], slices)
+            counted, predicted = (json.loads(self.succeeds("count", what, "--json").stdout) for what in (model, run))
+            self.assertEqual(counted["empty"], sum(empty) / sum(slices))
+            self.assertEqual(predicted["empty"], counted["empty"])
+            self.assertEqual(predicted["macs"], counted["macs"])
+
     def test_statistics_without_what_was_dropped(self):
         run, model = self.train(), self.path("model.tap")
         arguments = ["freeze", run, "-o", model, "--density", 0.5, "--json"]

@@ -86,7 +86,7 @@ class Lists(Reproduce):
         names = [entry["name"] for entry in json.loads(self.succeeds("reproduce", "--list", "--json").stdout)]
         self.assertEqual(names, ["table1", "table2", "table3", "table-imagenet", "uneven-shifts", "fig-heatmaps",
                                  "fig-heatmaps-center", "fig-heatmaps-r56", "fig-heatmaps-5x5", "fig-temperature",
-                                 "fig-memory", "rivals", "demo"])
+                                 "fig-memory", "rivals", "learning", "depth-width", "density", "demo"])
         self.assertIn("fig-temperature", self.succeeds("reproduce", "--list").stdout)
 
     def test_dry_run(self):
