@@ -1,14 +1,18 @@
-"""onetap bench and frontier on int8 networks: what is printed, and the images that a peer is calibrated with."""
+"""onetap bench, frontier and scripts/bench-cpu on int8 networks: what is printed, and the images that a peer is calibrated
+with."""
 import array
 import json
 import os
+import pathlib
 import shutil
 import subprocess
+import sys
 import unittest
 
 from folders_test import png
-from support import CommandTest, main, needs_no_training, set_metadata
+from support import ONETAP, CommandTest, main, needs_no_training, set_metadata
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DATA = "shapes:train=60,test=30"
 QUICK = ["--seconds", "0.02"]
 
@@ -145,6 +149,33 @@ class CalibrationImages(Int8):
             os.makedirs(self.path("f/train", name))
         self.refused(4, "got none", "quantize", model, "--data", self.data, "-o", self.path("out.tap"))
         self.assertFalse(os.path.exists(self.path("out.tap")))
+
+
+@needs_no_training
+class Script(CommandTest):
+    """scripts/bench-cpu, without peers."""
+
+    def table(self, *arguments):
+        result = subprocess.run([sys.executable, str(ROOT / "scripts" / "bench-cpu"), "--onetap", ONETAP, "--seconds", "0.01",
+                                 *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=dict(os.environ, ONETAP_PYTHON="/bin/false"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("bench-cpu: ONNX Runtime is left out: ", result.stderr)
+        return result.stdout
+
+    def test_int8(self):
+        text = self.table("--int8", "--only", "sal-w56-share4x4", "--data", DATA, "--images", "1")
+        head, _, row = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[:3]]
+        self.assertEqual(head, ["network", "MACs", "onetap int8, ms", "of dot-product peak", "onetap in floats, ms",
+                                "onetap in floats / onetap int8"])
+        self.assertEqual(row[:2], ["sal-w56-share4x4", "59,353,280"])  # as the card of the trained network says
+        self.assertRegex(text, r"dot-product peak in the same run: \d+ GMAC/s")
+        self.assertRegex(text, rf"`scripts/bench-cpu .* --int8 --data {DATA} --images 1 --only sal-w56-share4x4`")
+
+    def test_floats(self):
+        text = self.table("--only", "dense-w16")
+        self.assertRegex(text, r"\| dense-w16 +\| 40,813,184 \|")
+        self.assertRegex(text, r"FMA peak in the same run: \d+ GFLOP/s")
 
 
 if __name__ == "__main__":
