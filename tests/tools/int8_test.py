@@ -384,6 +384,12 @@ class Quantize(CommandTest):
         self.refused(4, "cannot open " + self.path("missing.tap"), *self.quantize(model=self.path("missing.tap")))
         self.refused(4, "expected a .tap file", *self.quantize(model=self.path("missing")))
         self.refused(4, "op that has an int8 form, got activeshift", *self.quantize(model=self.path("rivals.tap")))
+        for line in ("relu6 c", "sigmoid c", "hardsigmoid c", "hardswish c", "silu c", "mul c c", "pad c sides=1,1,1,1"):
+            op = line.split()[0]
+            self.write(op + ".txt", "onetap-net 1\nx = input 3x32x32\nc = conv x out=4 kernel=3 pad=1 bias=1\n"
+                                    f"r = {line}\np = gap r\nf = linear p out=10\n")
+            self.succeeds("nets", self.path(op + ".txt"), "--tap", self.path(op + ".tap"))
+            self.refused(4, f"op that has an int8 form, got {op} ('r')", *self.quantize(model=self.path(op + ".tap")))
         self.refused(2, "--images", *self.quantize()[:-1], "0")
         self.assertFalse(os.path.exists(self.out))
         self.succeeds(*self.quantize())
