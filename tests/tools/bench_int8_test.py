@@ -164,13 +164,16 @@ class Script(CommandTest):
         return result.stdout
 
     def test_int8(self):
-        text = self.table("--int8", "--only", "sal-w56-share4x4", "--data", DATA, "--images", "1")
+        for name in "abcdefghij":
+            self.write(f"f/train/{name}/0.png", png(32, 32, 99)), self.write(f"f/val/{name}/0.png", png(32, 32, 1))
+        text = self.table("--int8", "--only", "sal-w56-share4x4", "--data", "folder:" + self.path("f"), "--images", "1")
         head, _, row = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[:3]]
         self.assertEqual(head, ["network", "MACs", "onetap int8, ms", "of dot-product peak", "onetap in floats, ms",
                                 "onetap in floats / onetap int8"])
         self.assertEqual(row[:2], ["sal-w56-share4x4", "59,353,280"])  # as the card of the trained network says
         self.assertRegex(text, r"dot-product peak in the same run: \d+ GMAC/s")
-        self.assertRegex(text, rf"`scripts/bench-cpu .* --int8 --data {DATA} --images 1 --only sal-w56-share4x4`")
+        self.assertRegex(text, r"`scripts/bench-cpu .* --int8 --data folder:DIR --images 1 --only sal-w56-share4x4`")
+        self.assertNotIn(self.dir, text)
 
     def test_floats(self):
         text = self.table("--only", "dense-w16")
