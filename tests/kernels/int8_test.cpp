@@ -4,9 +4,14 @@
 #include "onetap/kernels/reference.h"
 #include "tests/kernels/conv_case.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <numeric>
+#include <set>
+#include <sstream>
 
 namespace onetap {
 namespace {
@@ -338,6 +343,39 @@ TEST(Int8Dispatch, RowsAreCompleteAndThePlainOneIsLast) {
     EXPECT_EQ(64 % (kernels.lanes * 4), 0) << set->name;
   }
   EXPECT_STREQ(kernel_sets(DType::kI8).back()->name, "plain");
+}
+
+// A row that is missing is a row that no test above has tried.
+TEST(Int8Dispatch, RowsAreThoseOfTheCpu) {
+  std::vector<std::string> names;
+  for (const KernelSet* set : kernel_sets(DType::kI8)) names.emplace_back(set->name);
+  // The emulator of 64-bit ARM shows the host's /proc/cpuinfo: the preset says what it has.
+  if (const char* expected = std::getenv("ONETAP_INT8_TARGETS")) {
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
+    EXPECT_EQ(text, expected);
+  }
+#if defined(__x86_64__) && defined(__linux__) && defined(ONETAP_HAVE_HIGHWAY)
+  std::set<std::string> flags;
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (flags.empty() && std::getline(file, line)) {
+    if (line.rfind("flags", 0) != 0) continue;
+    std::istringstream words(line.substr(line.find(':') + 1));
+    for (std::string word; words >> word;) flags.insert(word);
+  }
+  const auto expect_row = [&](const char* flag, const char* name) {
+    EXPECT_EQ(std::count(names.begin(), names.end(), name), flags.count(flag)) << name;
+  };
+  if (flags.empty()) GTEST_SKIP() << "no /proc/cpuinfo";
+  expect_row("avx512_vnni", "avx512vnni");
+#if __GNUC__ >= 11 || __clang_major__ >= 12
+  expect_row("avx_vnni", "avxvnni");
+#endif
+  expect_row("avx512bw", "avx512");
+  expect_row("avx2", "avx2");
+  expect_row("sse4_2", "sse4");
+#endif
 }
 
 }  // namespace

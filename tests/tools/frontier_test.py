@@ -11,7 +11,7 @@ import unittest
 import xml.etree.ElementTree
 
 import browser
-from support import HAS_TRAINING, SMALL, CommandTest, main, needs_no_training, needs_training, onetap
+from support import HAS_TRAINING, SMALL, CommandTest, main, needs_no_training, needs_training, onetap, set_metadata
 
 DATA = "shapes:train=16,test=40"
 QUICK = ["--seconds", "0.01"]
@@ -22,19 +22,6 @@ def has_onnxruntime(modules="numpy, onnxruntime"):
     python = os.environ.get("ONETAP_PYTHON", "python3")
     check = subprocess.run([python, "-c", "import " + modules], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return check.returncode == 0
-
-
-def set_fact(path, key, value):
-    """Rewrites the header of a .tap file; its tensors stay as they are."""
-    with open(path, "rb") as file:
-        content = file.read()
-    length = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:8 + length])
-    header["__metadata__"]["about." + key] = value
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text + content[8 + length:])
 
 
 class Frontier(CommandTest):
@@ -129,7 +116,7 @@ class Points(Frontier):
         model = self.tap("tiny.tap", flags=("--method", "sal", "--share", 4))
         kinds = [point["kind"] for point in self.points(model, "--data", DATA, data=DATA).values()]
         self.assertEqual(kinds, ["frozen taps=1 share=4"])
-        set_fact(model, "method", "magnitude taps=1")
+        set_metadata(model, "about.method", "magnitude taps=1")
         kinds = [point["kind"] for point in self.points(model, "--data", DATA, data=DATA).values()]
         self.assertEqual(kinds, ["magnitude taps=1"])
 
@@ -170,7 +157,7 @@ class Points(Frontier):
                          {"run": "run", "run/model-int8.tap": "quantize"})
         self.assertAlmostEqual(points["run/model-int8.tap"]["accuracy"], 100 * tested)
         for other in ("0.5 of 40 images, cifar10", "much"):
-            set_fact(file, "tested", other)
+            set_metadata(file, "about.tested", other)
             self.assertEqual(list(self.points(run, "--no-eval", data=DATA)), ["run"])
             self.assertIn("run/model-int8.tap left out", self.result.stderr)
 
@@ -247,10 +234,19 @@ class Points(Frontier):
         peer = peers["dense/model-int8.tap"]
         self.assertRegex(peer["kind"], r"^dense int8 by ONNX Runtime [\d.]+$")
         self.assertEqual((peer["type"], peer["bytes"]), ("int8", None))
-        self.assertIn("int8 by ONNX Runtime: it quantizes the same network of floats itself", self.text("frontier.md"))
+        self.assertIn("int8 by ONNX Runtime: it quantizes the same network of floats itself (QDQ, static, weights per "
+                      f"output channel, calibrated on 16 images of {DATA})", self.text("frontier.md"))
         rows = {row["dense"]: row for row in answer["equal_accuracy"] if row["kind"] == "sal taps=1 share=1 int8"}
         self.assertEqual(rows["dense/model-int8.tap"]["onnxruntime_milliseconds"], peer["milliseconds"])
         self.assertEqual(rows["dense"]["onnxruntime_milliseconds"], peers["dense"]["milliseconds"])
+
+    @unittest.skipUnless(has_onnxruntime("numpy, onnxruntime, onnx"), "no onnxruntime and onnx")
+    def test_without_data_onnxruntime_is_calibrated_with_random_images(self):
+        run = self.make_run("runs/dense", 0.9, data="cifar10:" + self.path("nowhere"))
+        set_metadata(self.quantize(os.path.join(run, "model.tap")), "about.tested",
+                     "0.5 of 40 images, cifar10")
+        self.frontier(self.path("runs"), "--against", "onnxruntime")
+        self.assertIn("calibrated on 32 random images)", self.text("frontier.md"))
 
     def test_onnxruntime_that_is_not_there(self):
         self.make_run("a", 0.9)
@@ -436,10 +432,10 @@ class BadInput(Frontier):
         lines.write_text(lines.read_text().replace('"step": 10', '"step": 20'))
         self.points(run, "--no-eval")  # it does not say its step
         self.assertNotIn("was frozen at step", self.result.stderr)
-        set_fact(os.path.join(run, "model.tap"), "step", "20")
+        set_metadata(os.path.join(run, "model.tap"), "about.step", "20")
         self.points(run, "--no-eval")
         self.assertNotIn("was frozen at step", self.result.stderr)
-        set_fact(os.path.join(run, "model.tap"), "step", "10")
+        set_metadata(os.path.join(run, "model.tap"), "about.step", "10")
         self.points(run, "--no-eval")
         self.assertIn("was frozen at step 10, the run's last test was at step 20", self.result.stderr)
 

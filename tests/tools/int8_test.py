@@ -8,6 +8,7 @@ import glob
 import json
 import math
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import unittest
 if python := os.environ.pop("ONETAP_PYTHON", None):
     os.execvp(python, [python, *sys.argv])
 
-from support import CommandTest
+from support import ONETAP, CommandTest
 
 try:
     import numpy as np
@@ -28,6 +29,7 @@ try:
 except ImportError:
     onnxruntime = None
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DUMP_NETS = os.environ.get("DUMP_NETS", "dump_nets")
 TYPES = {"F32": "<f4", "I16": "<i2", "I8": "i1", "U8": "u1"}
 BYTES = {"u8": (0, 255), "i8": (-127, 127)}
@@ -315,6 +317,33 @@ class Int8Test(CommandTest):
             self.assertLessEqual(error, 0.1 * size, f"{name}, seed {self.seed}")  # some roundings fall the other way
 
 
+@unittest.skipUnless(np and onnxruntime, "no numpy or no onnxruntime")
+class TopOne(CommandTest):
+    """scripts/check-onnx-int8 on a trained network, and on images of its input's form that are written here."""
+    MODEL = os.path.join(ROOT, "models", "cifar10-sal-w56-share4x4-int8.tap")
+
+    def setUp(self):
+        super().setUp()
+        random = np.random.default_rng(5)
+        coarse = random.integers(0, 256, (40, 3, 4, 4))
+        pixels = np.clip(coarse.repeat(8, 2).repeat(8, 3) + random.integers(-20, 21, (40, 3, 32, 32)), 0, 255)
+        records = np.concatenate([random.integers(0, 10, (40, 1)), pixels.reshape(40, -1)], axis=1)
+        self.write("test_batch.bin", records.astype(np.uint8).tobytes())
+
+    def check(self, *arguments):
+        return subprocess.run([sys.executable, os.path.join(ROOT, "scripts", "check-onnx-int8"), *arguments],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ, ONETAP=ONETAP))
+
+    def test_onnx_runtime_names_the_same_classes(self):
+        result = self.check(self.MODEL, "--data", self.dir, "--least", "95")  # 2 of 40 may be close calls
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        agreed = int(re.match(r"(\d+) of 40 images agree", result.stdout).group(1))
+        self.assertGreaterEqual(agreed, 38)
+        self.assertRegex(result.stdout, r"accuracy: onetap [\d.]+ %, ONNX Runtime [\d.]+ [\d.]+ %")
+        self.assertEqual(self.check(self.MODEL, "--data", self.dir, "--least", "100.1").returncode, 3)
+        self.assertIn("expected test_batch.bin", self.check(self.MODEL, "--data", self.path("nowhere")).stderr)
+
+
 class Quantize(CommandTest):
     DATA = "shapes:train=60,test=30"
 
@@ -355,6 +384,12 @@ class Quantize(CommandTest):
         self.refused(4, "cannot open " + self.path("missing.tap"), *self.quantize(model=self.path("missing.tap")))
         self.refused(4, "expected a .tap file", *self.quantize(model=self.path("missing")))
         self.refused(4, "op that has an int8 form, got activeshift", *self.quantize(model=self.path("rivals.tap")))
+        for line in ("relu6 c", "sigmoid c", "hardsigmoid c", "hardswish c", "silu c", "mul c c", "pad c sides=1,1,1,1"):
+            op = line.split()[0]
+            self.write(op + ".txt", "onetap-net 1\nx = input 3x32x32\nc = conv x out=4 kernel=3 pad=1 bias=1\n"
+                                    f"r = {line}\np = gap r\nf = linear p out=10\n")
+            self.succeeds("nets", self.path(op + ".txt"), "--tap", self.path(op + ".tap"))
+            self.refused(4, f"op that has an int8 form, got {op} ('r')", *self.quantize(model=self.path(op + ".tap")))
         self.refused(2, "--images", *self.quantize()[:-1], "0")
         self.assertFalse(os.path.exists(self.out))
         self.succeeds(*self.quantize())

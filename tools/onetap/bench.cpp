@@ -17,6 +17,7 @@
 #include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/network_argument.h"
+#include "tools/onetap/opened_data.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/training.h"
 
@@ -44,6 +45,8 @@ struct BenchArguments {
   int64_t batch = 1;
   double seconds = 1.0;
   std::vector<std::string> against;
+  std::string data;  // to calibrate onnxruntime's int8 with; else random images
+  int64_t images = kCalibrationImages;
   bool layers = false;
   bool json = false;
 };
@@ -132,9 +135,14 @@ void add_entry(Bench& bench, const std::string& name, const std::string& detail,
   bench.benchmarks.push_back(std::move(benchmark));
 }
 
+PeerImages images_of(const BenchArguments& options, const TapNet& net, OpenedData& data) {
+  if (options.data.empty()) return random_peer_images(net.graph);
+  return peer_images(net, *data.open(options.data), options.data, options.images, "bench");
+}
+
 // MissingPeer if it is not installed.
 void add_rival(const BenchArguments& options, const std::shared_ptr<const Model>& model, const std::string& rival,
-               Bench& bench) {
+               OpenedData& data, Bench& bench) {
   const std::string target = model->kernels().name;
   const int64_t dense_macs = model->dense_macs();
   const bool int8 = model->is_int8();
@@ -156,8 +164,9 @@ void add_rival(const BenchArguments& options, const std::shared_ptr<const Model>
     add_entry(bench, "float", in_floats.target + ", the network in floats",
               std::make_unique<Ours>(floats, bench.setting, options.threads), floats->macs(), false);
   } else if (rival == "onnxruntime") {
-    auto benchmark = onnxruntime_benchmark(bench.net, bench.setting, version);
-    if (int8) version += fmt::format(", its own QDQ int8, {} images", kOnnxRuntimeCalibrationImages);
+    const PeerImages images = int8 ? images_of(options, bench.net, data) : PeerImages();
+    auto benchmark = onnxruntime_benchmark(bench.net, bench.setting, images, version);
+    if (int8) version += fmt::format(", its own QDQ int8, {}", images.text);
     add_entry(bench, "onnxruntime", version, std::move(benchmark), dense_macs, int8);
   } else {
     if (!training_installed())
@@ -168,7 +177,7 @@ void add_rival(const BenchArguments& options, const std::shared_ptr<const Model>
   }
 }
 
-void prepare(const BenchArguments& options, Bench& bench) {
+void prepare(const BenchArguments& options, OpenedData& data, Bench& bench) {
   const auto model = std::make_shared<const Model>(bench.net, options.model);
   bench.setting = random_images(bench.net.graph, options.threads, options.batch);
   const std::string target = model->kernels().name;
@@ -177,7 +186,7 @@ void prepare(const BenchArguments& options, Bench& bench) {
             std::make_unique<Ours>(model, bench.setting, options.threads), model->macs(), int8);
   for (const std::string& rival : options.against) {
     try {
-      add_rival(options, model, rival, bench);
+      add_rival(options, model, rival, data, bench);
     } catch (const MissingPeer& problem) {
       bench.left_out[rival] = problem.what();
     }
@@ -353,8 +362,14 @@ void print_tables(const BenchArguments& options, const std::vector<Bench>& bench
 
 int run_bench(const BenchArguments& options) {
   if (!std::isfinite(options.seconds)) fail_usage("[bench] expected a number for --seconds, got {}", options.seconds);
+  const bool asks_onnxruntime =
+      std::find(options.against.begin(), options.against.end(), "onnxruntime") != options.against.end();
+  if (!options.data.empty() && !asks_onnxruntime) {
+    fail_usage("[bench] expected --against onnxruntime with --data, got none");
+  }
   std::vector<std::string> names = {options.network.name};
   names.insert(names.end(), options.more.begin(), options.more.end());
+  OpenedData data;
   std::vector<Bench> benches(names.size());
   std::vector<Benchmark*> benchmarks;
   std::vector<Entry*> rows;
@@ -362,11 +377,15 @@ int run_bench(const BenchArguments& options) {
     Bench& bench = benches[i];
     bench.network = names[i];
     bench.net = open_network(options, names[i], names.size() == 1);
-    naming_file(names[i], [&] { prepare(options, bench); });
+    naming_file(names[i], [&] { prepare(options, data, bench); });
     for (Entry& entry : bench.entries) {
       benchmarks.push_back(entry.benchmark);
       rows.push_back(&entry);
     }
+  }
+  const auto is_int8 = [](const Bench& bench) { return bench.entries.front().int8; };
+  if (!options.data.empty() && std::none_of(benches.begin(), benches.end(), is_int8)) {
+    fail_usage("[bench] expected an int8 network for --data, got floats ({})", names.front());
   }
   for (const auto& [peer, why] : benches.front().left_out) console().warn(fmt::format("left out {}: {}", peer, why));
   std::vector<std::unique_ptr<Peak>> machine;
@@ -420,6 +439,15 @@ void add_bench(CLI::App& app, Action& action) {
       ->delimiter(',')
       ->check(CLI::IsMember({"dense", "one-thread", "float", "onnxruntime", "libtorch"}))
       ->option_text("NAME,...");
+  auto* data =
+      verb->add_option("--data", options->data,
+                       "calibrate ONNX Runtime's int8 with training images of this set: shapes, cifar10[:DIR], "
+                       "cifar100[:DIR] or folder:DIR (default: random images)");
+  data->option_text("TEXT");
+  verb->add_option("--images", options->images, "so many of them, spread over the set, as 'quantize' takes them")
+      ->check(CLI::Range(1, 1 << 30))
+      ->needs(data)
+      ->option_text("N [512]");
   verb->add_option("--target", options->model.target,
                    "kernels to use (default: ONETAP_TARGET, or the best for this CPU)")
       ->option_text("avx512|avx2|sse4|neon|plain|...");
@@ -437,7 +465,7 @@ void add_bench(CLI::App& app, Action& action) {
       "  onetap bench model.tap --threads 2 --against one-thread\n"
       "  onetap bench resnet20 --width 80 --method sal --share 4 --against dense\n"
       "  onetap bench sal.tap dense.tap --against onnxruntime --json\n"
-      "  onetap bench sal-int8.tap --against float,onnxruntime\n"
+      "  onetap bench sal-int8.tap --against float,onnxruntime --data cifar10:DIR\n"
       "  onetap bench train --help                     the time of a training step\n"
       "  onetap bench data --help                      the speed of reading training images\n"
       "\nNetworks and peers take turns of some milliseconds in one run, so that other load on the machine affects all\n"
@@ -445,8 +473,9 @@ void add_bench(CLI::App& app, Action& action) {
       "every tap for the others. 'of peak' compares with multiply-adds of floats, or dot products of bytes, in "
       "registers,\n"
       "measured in the same run. ONNX Runtime quantizes an int8 network itself: QDQ, static, weights per output "
-      "channel. A peer\n"
-      "that is not installed is left out with a warning.");
+      "channel,\n"
+      "calibrated on the images of --data, or on random ones. A peer that is not installed is left out with a "
+      "warning.");
   add_training_verb(*verb, action, kBenchTrain);
   add_bench_data(*verb, action);
   verb->callback([options, verb, &action] {

@@ -4,6 +4,7 @@
 #include "onetap/base/error.h"
 #include "onetap/runtime/session.h"
 #include "onetap/tap/tap_net.h"
+#include "tools/onetap/calibration_images.h"
 #include "tools/onetap/time_in_turns.h"
 
 #include <memory>
@@ -24,12 +25,11 @@ class MissingPeer : public Error {
   explicit MissingPeer(const std::string& message) : Error(ErrorKind::kUsage, message) {}
 };
 
-// Random images that onnxruntime calibrates an int8 network with.
-constexpr int64_t kOnnxRuntimeCalibrationImages = 32;
-
 // Python's onnxruntime on the network as ONNX, in a process of its own. MissingPeer if there is none. An int8 network
-// goes there as floats and is quantized by onnxruntime itself: QDQ, static, weights per output channel.
-std::unique_ptr<Benchmark> onnxruntime_benchmark(const TapNet& net, const BenchSetting& setting, std::string& version);
+// goes there as floats and is quantized by onnxruntime itself: QDQ, static, weights per output channel, calibrated on
+// the images, which a network of floats needs none of.
+std::unique_ptr<Benchmark> onnxruntime_benchmark(const TapNet& net, const BenchSetting& setting,
+                                                 const PeerImages& images, std::string& version);
 
 // LibTorch on the network with every tap. Of the training module.
 std::unique_ptr<Benchmark> libtorch_benchmark(const TapNet& net, const BenchSetting& setting, std::string& version);

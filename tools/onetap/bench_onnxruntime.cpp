@@ -5,7 +5,6 @@
 #include "onetap/quant/float_net.h"
 #include "onetap/runtime/reference.h"
 #include "tools/onetap/bench.h"
-#include "tools/onetap/bench_model.h"
 #include "tools/onetap/child.h"
 #include "tools/onetap/onnx.h"
 #include "tools/onetap/scratch_folder.h"
@@ -33,7 +32,7 @@ std::vector<std::string> words_of(const std::string& line) {
 
 class OnnxRuntime : public Benchmark {
  public:
-  OnnxRuntime(const TapNet& net, const BenchSetting& setting, std::string& version) {
+  OnnxRuntime(const TapNet& net, const BenchSetting& setting, const PeerImages& images, std::string& version) {
     write_file_atomic(folder_.file("bench.py"), bench_files::bench_onnxruntime_py());
     const TapNet floats = net.is_int8() ? float_net(net) : TapNet();
     write_file_atomic(folder_.file("model.onnx"), onnx_bytes(net.is_int8() ? floats : net));
@@ -43,8 +42,7 @@ class OnnxRuntime : public Benchmark {
                                         folder_.file("bench.py"), folder_.file("model.onnx"), folder_.file("input.bin"),
                                         std::to_string(setting.threads)};
     if (net.is_int8()) {
-      const BenchSetting more = random_images(net.graph, 1, kOnnxRuntimeCalibrationImages);
-      write_file_atomic(folder_.file("images.bin"), bytes_of(more.images));
+      write_file_atomic(folder_.file("images.bin"), bytes_of(images.floats));
       command.insert(command.end(), {"int8", folder_.file("images.bin")});
     }
     child_ = std::make_unique<Child>(command);
@@ -56,8 +54,9 @@ class OnnxRuntime : public Benchmark {
     }
     version = answer[1];
     // Two ways of rounding to bytes agree less than two orders of adding up floats do.
-    check_outputs(net.is_int8() ? floats : net, setting, {answer.begin() + 2, answer.end()},
-                  net.is_int8() ? 0.5 : 1e-3);
+    const std::vector<std::string> outputs(answer.begin() + 2, answer.end());
+    net.is_int8() ? check_outputs(floats, images.floats, outputs, 0.5)
+                  : check_outputs(net, setting.images, outputs, 1e-3);
   }
 
   void run(int64_t times, std::vector<double>& seconds) override {
@@ -72,10 +71,10 @@ class OnnxRuntime : public Benchmark {
     return {reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float)};
   }
 
-  // A comparison is honest if both run the same network.
-  static void check_outputs(const TapNet& net, const BenchSetting& setting, const std::vector<std::string>& got,
+  // A comparison is honest if both run the same network: outputs for the first image.
+  static void check_outputs(const TapNet& net, const std::vector<float>& images, const std::vector<std::string>& got,
                             double limit) {
-    const std::vector<float> expected = run_reference(net, setting.images.data());
+    const std::vector<float> expected = run_reference(net, images.data());
     double gap = 0, scale = 1e-30;
     for (size_t i = 0; i < std::min(expected.size(), got.size()); ++i) {
       gap = std::max(gap, std::abs(parse_double(got[i]).value_or(1e30) - static_cast<double>(expected[i])));
@@ -90,8 +89,9 @@ class OnnxRuntime : public Benchmark {
 
 }  // namespace
 
-std::unique_ptr<Benchmark> onnxruntime_benchmark(const TapNet& net, const BenchSetting& setting, std::string& version) {
-  return std::make_unique<OnnxRuntime>(net, setting, version);
+std::unique_ptr<Benchmark> onnxruntime_benchmark(const TapNet& net, const BenchSetting& setting,
+                                                 const PeerImages& images, std::string& version) {
+  return std::make_unique<OnnxRuntime>(net, setting, images, version);
 }
 
 }  // namespace onetap::tool

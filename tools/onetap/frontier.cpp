@@ -80,6 +80,12 @@ void add_frontier(CLI::App& app, Action& action) {
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"onnxruntime"}))
       ->option_text("NAME");
+  verb->add_option(
+          "--images", options->images,
+          "training images that ONNX Runtime calibrates int8 networks with, spread over the set, as 'quantize' "
+          "takes them")
+      ->check(CLI::Range(1, 1 << 30))
+      ->option_text("N [512]");
   verb->add_option("--threads", options->threads, "CPU threads of the timing")
       ->check(CLI::Range(1, 1024))
       ->option_text("N [1]");

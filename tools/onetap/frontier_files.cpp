@@ -3,7 +3,6 @@
 #include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/kernels/kernel_set.h"
-#include "tools/onetap/bench.h"
 #include "tools/onetap/frontier_results.h"
 #include "tools/onetap/optional_number.h"
 #include "tools/onetap/plain_page.h"
@@ -12,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <set>
 
 namespace fs = std::filesystem;
 
@@ -118,14 +118,15 @@ std::vector<std::string> FrontierResults::remarks() const {
   const bool has_seeds =
       std::any_of(points_.begin(), points_.end(), [](const FrontierPoint& point) { return point.seeds > 1; });
   if (has_seeds) list.emplace_back("Runs that differ only in their seed are one point: mean ± standard deviation.");
-  const bool has_int8_peer = std::any_of(points_.begin(), points_.end(), [](const FrontierPoint& point) {
-    return point.is_int8() && point.run_by != "onetap";
-  });
-  if (has_int8_peer) {
+  std::set<std::string> calibrated_on;
+  for (const FrontierPoint& point : points_) {
+    if (!point.calibrated_on.empty()) calibrated_on.insert(point.calibrated_on);
+  }
+  if (!calibrated_on.empty()) {
     list.push_back(
         fmt::format("int8 by ONNX Runtime: it quantizes the same network of floats itself (QDQ, static, weights per "
-                    "output channel, {} random images). The accuracy shown is that of onetap's int8 file.",
-                    kOnnxRuntimeCalibrationImages));
+                    "output channel, calibrated on {}). The accuracy shown is that of onetap's int8 file.",
+                    join({calibrated_on.begin(), calibrated_on.end()}, ", ")));
   }
   return list;
 }

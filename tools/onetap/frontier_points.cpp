@@ -33,7 +33,7 @@ struct Opened {
   BenchSetting images;
   std::unique_ptr<ModelBenchmark> ours;
   std::unique_ptr<Benchmark> onnxruntime;
-  std::string onnxruntime_version;
+  std::string onnxruntime_version, calibrated_on;
 };
 
 // What is left of the paths without the directories that all of them have in common.
@@ -145,9 +145,12 @@ class Measuring {
       if (!opened->point.is_dense()) continue;
       console().progress(fmt::format("{}: loading it in ONNX Runtime", opened->point.name));
       try {
-        opened->onnxruntime = onnxruntime_benchmark(opened->net, opened->images, opened->onnxruntime_version);
+        const PeerImages images = opened->point.is_int8() ? images_for(*opened) : PeerImages();
+        opened->calibrated_on = images.text;
+        opened->onnxruntime = onnxruntime_benchmark(opened->net, opened->images, images, opened->onnxruntime_version);
+      } catch (const MissingPeer&) {
+        throw;  // nothing of what was asked for can be had
       } catch (const Error& problem) {
-        if (problem.kind() == ErrorKind::kUsage) throw;  // there is none: nothing of what was asked for can be had
         console().warn(fmt::format("{} was not run by ONNX Runtime: {}", opened->point.name, problem.what()));
       }
     }
@@ -194,6 +197,7 @@ class Measuring {
       if (!opened->onnxruntime) continue;
       FrontierPoint peer = opened->point;
       peer.run_by = "ONNX Runtime " + opened->onnxruntime_version;
+      peer.calibrated_on = opened->calibrated_on;
       peer.bytes = peer.macs = peer.weights = peer.memory = std::nullopt;
       take_time(std::move(peer));
     }
@@ -261,10 +265,22 @@ class Measuring {
     point.memory = static_cast<double>(model->weight_bytes() + opened.ours->session().memory_bytes());
   }
 
+  // What it is tested on. kUsage if that was not said.
+  std::string data_of(const Opened& opened) {
+    return opened.recipe ? data_of_run(opened.recipe->data, options_.data)
+                         : data_of_file(opened.net, options_.data, data_, opened.point.file);
+  }
+
+  // Those that `quantize` takes of the point's data, if they are here.
+  PeerImages images_for(const Opened& opened) {
+    const std::string spec = data_of(opened);
+    if (!is_here(spec)) return random_peer_images(opened.net.graph);
+    return peer_images(opened.net, *data_.open(spec), data_name(spec), options_.images, "frontier");
+  }
+
   void test_one(Opened& opened) {
     FrontierPoint& point = opened.point;
-    const std::string spec = opened.recipe ? data_of_run(opened.recipe->data, options_.data)
-                                           : data_of_file(opened.net, options_.data, data_, point.file);
+    const std::string spec = data_of(opened);
     point.data = data_name(spec);
     if (!options_.no_eval && is_here(spec)) {
       EvalArguments arguments;

@@ -3,6 +3,7 @@
 
 #include "onetap/journal/run_files.h"
 #include "onetap/tap/tap_net.h"
+#include "tools/onetap/calibration_images.h"
 #include "tools/onetap/opened_data.h"
 #include "tools/onetap/time_in_turns.h"
 
@@ -25,8 +26,9 @@ struct FrontierOptions {
   double seconds = 1;                  // of timing, for each
   int64_t memory_limit = 0;
   std::vector<std::string> against;
-  bool no_eval = false;     // accuracies are those that the runs recorded
-  bool mean_seeds = false;  // runs alike but for their seed are one point
+  int64_t images = kCalibrationImages;  // that onnxruntime calibrates an int8 network with
+  bool no_eval = false;                 // accuracies are those that the runs recorded
+  bool mean_seeds = false;              // runs alike but for their seed are one point
   bool json = false;
 };
 
@@ -37,7 +39,8 @@ struct FrontierPoint {
   std::string kind;     // method and sharing, as `count` and `eval` print them
   std::string type;     // of its weights: "f32", "f16", "int8"
   std::string run_by = "onetap";
-  std::string data;     // what it was tested on: points of one data set are compared
+  std::string calibrated_on;  // "512 images of CIFAR-10": of an int8 network that another runtime quantized
+  std::string data;           // what it was tested on: points of one data set are compared
   std::string setting;  // the recipe but for its seed, and the name of a file beside model.tap; of other files: nothing
   std::filesystem::path file;
 

@@ -7,12 +7,12 @@
 #include "onetap/base/naming_file.h"
 #include "onetap/base/text.h"
 #include "onetap/data/score.h"
-#include "onetap/data/spread_dataset.h"
 #include "onetap/graph/op.h"
 #include "onetap/runtime/calibrate.h"
 #include "onetap/runtime/layer_errors.h"
 #include "onetap/tap/tap_file.h"
 #include "onetap/tap/test_fact.h"
+#include "tools/onetap/calibration_images.h"
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/executor.h"
@@ -41,7 +41,7 @@ constexpr int64_t kImagesOfLayers = 16;  // that errors of layers are measured o
 
 struct QuantizeArguments {
   std::string source, data, out;
-  int64_t images = 512;
+  int64_t images = kCalibrationImages;
   int64_t test_images = 0;  // 0: all
   int64_t threads = 0;
   int64_t memory_limit = 0;
@@ -88,11 +88,9 @@ class Quantization {
       score_.view = network_view(net.graph, net.pixels, "quantize");
     });
     score_.threads = arguments_.threads > 0 ? arguments_.threads : available_cpus();
-    if (source_->train->size() == 0) {
-      fail_data("[quantize] expected training images to calibrate with, got none ({})", arguments_.data);
-    }
+    const SpreadDataset images = calibration_images(*source_, arguments_.data, arguments_.images, "quantize");
     add_stage("before", net, fs::file_size(arguments_.source));
-    TapNet made = naming_file(arguments_.source, [&] { return quantize_net(net, calibrate(net), options); });
+    TapNet made = naming_file(arguments_.source, [&] { return quantize_net(net, calibrate(net, images), options); });
     add_stage("after", parse_tap(tap_bytes(made), arguments_.out), 0);  // as whoever reads it will
     const Predictions& said = report_.stages.back().said;
     set_test_fact(made, {said.accuracy(), said.images(), parse_data_spec(arguments_.data).kind});
@@ -117,9 +115,8 @@ class Quantization {
     return score_classifier(images, score, function);
   }
 
-  Calibration calibrate(const TapNet& net) {
+  Calibration calibrate(const TapNet& net, const SpreadDataset& images) {
     if (!net.value_ranges.empty() && !arguments_.calibrates) return recorded_calibration(net);
-    const SpreadDataset images(source_->train, arguments_.images);
     Calibrator calibrator(net, arguments_.memory_limit);
     visit(images, 0, "calibrating", [&](const float* image) { return calibrator.run(image); });
     report_.images = calibrator.calibration().images;
