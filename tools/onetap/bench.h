@@ -1,9 +1,9 @@
 // What a benchmark can be asked to compare with.
 #pragma once
 
-#include "onetap/base/error.h"
 #include "onetap/runtime/session.h"
 #include "onetap/tap/tap_net.h"
+#include "tools/onetap/missing_peer.h"
 #include "tools/onetap/time_in_turns.h"
 
 #include <memory>
@@ -16,12 +16,6 @@ struct BenchSetting {
   int64_t threads = 1;
   int64_t batch = 1;
   std::vector<float> images;  // of the batch
-};
-
-// A peer that is not installed, or not in this build.
-class MissingPeer : public Error {
- public:
-  explicit MissingPeer(const std::string& message) : Error(ErrorKind::kUsage, message) {}
 };
 
 // Random images that onnxruntime calibrates an int8 network with.
