@@ -12,6 +12,7 @@
 #include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/offered_words.h"
+#include "tools/onetap/opened_data.h"
 #include "tools/onetap/verbs.h"
 
 #include <fmt/format.h>
@@ -21,6 +22,7 @@
 #include <chrono>
 #include <iostream>
 #include <iterator>
+#include <map>
 
 namespace onetap::tool {
 namespace {
@@ -37,21 +39,10 @@ struct RunArguments {
   bool json = false;
 };
 
-// "left out 4 files that are no images: a.txt, b.txt, c.txt, ..."
-void note_other_files(std::vector<std::string> names) {
-  if (names.empty()) return;
-  constexpr size_t kShown = 3;
-  std::sort(names.begin(), names.end());
-  const size_t count = names.size();
-  names.resize(std::min(count, kShown));
-  console().note(fmt::format("left out {} that {}: {}{}", count == 1 ? "a file" : fmt::format("{} files", count),
-                             count == 1 ? "is no image" : "are no images", join(names, ", "),
-                             count > kShown ? ", ..." : ""));
-}
-
 // Files as they were given; a folder stands for the images in it and below, in the order of their names.
 std::vector<std::string> list_images(const std::vector<std::string>& given) {
-  std::vector<std::string> files, others;
+  std::vector<std::string> files;
+  std::map<std::string, int64_t> others;  // by extension
   for (const std::string& name : given) {
     if (name == "-" || !fs::is_directory(name)) {
       files.push_back(name);
@@ -61,7 +52,7 @@ std::vector<std::string> list_images(const std::vector<std::string>& given) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(name)) {
       if (entry.is_directory()) continue;
       if (!is_image_name(entry.path())) {
-        others.push_back(entry.path().string());
+        ++others[lower_extension(entry.path())];
       } else if (entry.is_regular_file()) {
         found.push_back(entry.path().string());
       } else {
@@ -72,7 +63,7 @@ std::vector<std::string> list_images(const std::vector<std::string>& given) {
     std::sort(found.begin(), found.end());
     files.insert(files.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
   }
-  note_other_files(std::move(others));
+  warn_of_other_files(others);
   return files;
 }
 
