@@ -19,7 +19,7 @@ class OnetapConan(ConanFile):
     options = {"images": [True, False], "simd": [True, False]}
     default_options = {"images": True, "simd": True}
     options_description = {"images": "decode PNG and JPEG files", "simd": "kernels in vectors of every CPU, by Highway"}
-    exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "onetap/*", "recipes/*"
+    exports_sources = "CMakeLists.txt", "LICENSE", "THIRD-PARTY.txt", "cmake/*", "onetap/*", "recipes/*"
 
     def set_version(self):
         header = load(self, os.path.join(self.recipe_folder, "onetap", "base", "version.h"))
@@ -51,6 +51,9 @@ class OnetapConan(ConanFile):
         toolchain.cache_variables["ONETAP_SIMD"] = bool(self.options.simd)
         for feature in ("PNG", "PkgConfig"):
             toolchain.cache_variables[f"CMAKE_DISABLE_FIND_PACKAGE_{feature}"] = not self.options.images
+        # What this recipe does not require must not come from the machine that it is built on.
+        toolchain.cache_variables["CMAKE_DISABLE_FIND_PACKAGE_Protobuf"] = True
+        toolchain.cache_variables["ONETAP_WEBP"] = False
         toolchain.generate()
 
     def build(self):
@@ -59,7 +62,8 @@ class OnetapConan(ConanFile):
         cmake.build()
 
     def package(self):
-        copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
+        for name in ("LICENSE", "THIRD-PARTY.txt"):
+            copy(self, name, self.source_folder, os.path.join(self.package_folder, "licenses"))
         CMake(self).install()
 
     def package_info(self):

@@ -46,7 +46,7 @@ find_package(PkgConfig)
 if(PkgConfig_FOUND)
   pkg_check_modules(TurboJPEG IMPORTED_TARGET libturbojpeg)
   # A static program stays small without it.
-  if(NOT ONETAP_STATIC)
+  if(ONETAP_WEBP AND NOT ONETAP_STATIC)
     pkg_check_modules(WebP IMPORTED_TARGET libwebp)
   endif()
 endif()

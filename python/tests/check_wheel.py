@@ -1,4 +1,4 @@
-"""check_wheel.py WHEEL: it has the library, the command and the types, needs the C library alone, and is small."""
+"""check_wheel.py WHEEL: it has library, command, types and licences, needs the C library alone, and is small."""
 
 import os
 import re
@@ -24,6 +24,10 @@ def main():
     (command,) = [name for name in names if name.endswith(".data/scripts/onetap")] or [None]
     for wanted in ("onetap/py.typed", "onetap/__init__.py", "onetap/torch/__init__.py"):
         if wanted not in names:
+            problems.append(f"no {wanted}")
+    # Its programs hold libraries of others.
+    for wanted in ("LICENSE", "THIRD-PARTY.txt"):
+        if not any(name.endswith("/" + wanted) and ".dist-info/" in name for name in names):
             problems.append(f"no {wanted}")
     with tempfile.TemporaryDirectory() as folder:
         for name, what in ((library, "library"), (command, "command")):

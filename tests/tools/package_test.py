@@ -1,7 +1,10 @@
 """The Debian packages of a build: what they hold and need, and that they work where they are unpacked."""
 import ctypes
+import email.utils
 import glob
+import gzip
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -14,6 +17,7 @@ from run_test import png
 BUILD = os.environ["ONETAP_BUILD"]
 VERSION = os.environ["ONETAP_VERSION"]
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz", "corpus", "tap", "all-ops")
+CHANGELOG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "CHANGELOG.md")
 
 
 def output(*command, **kwargs):
@@ -53,6 +57,21 @@ class Packages(unittest.TestCase):
             self.assertIn(f"./usr/share/doc/{package}/copyright", self.files(package))
             for name in self.files(package):
                 self.assertTrue(name in ("./",) or name.startswith("./usr/"), name)
+            self.assertIn(f"./usr/share/doc/{package}/THIRD-PARTY.txt", self.files(package))
+
+    def test_the_changelog_has_the_date_of_the_release(self):
+        with open(CHANGELOG) as file:
+            line = next(line for line in file if line.startswith(f"## {VERSION} "))
+        with gzip.open(self.one("usr/share/doc/onetap/changelog.Debian.gz"), "rt") as file:
+            entry = file.read()
+        author, date = re.search(r"^ -- (.*)  (.*)$", entry, re.MULTILINE).groups()
+        self.assertEqual(author, self.field("onetap", "Maintainer"))
+        day = email.utils.parsedate_to_datetime(date).strftime("%Y-%m-%d")
+        released = re.search(r"\((\d+-\d+-\d+)\)", line)
+        if released:
+            self.assertEqual(day, released.group(1))
+        else:
+            self.assertGreater(day, "2026-01-01")
 
     def test_they_need_what_their_programs_link(self):
         for library in ("libc6", "libstdc++6", "libpng16-16", "libturbojpeg0"):
@@ -60,6 +79,15 @@ class Packages(unittest.TestCase):
         self.assertNotIn("libpng", self.field("libonetap0", "Depends"))
         self.assertNotIn("torch", self.field("onetap", "Depends"))
         self.assertIn(f"libonetap0 (= {VERSION}-1)", self.field("libonetap-dev", "Depends"))
+
+    def test_static_libraries_need_what_they_link(self):
+        """libonetap-dev: a package for every library that its CMake files name."""
+        files = glob.glob(self.root + "/usr/lib/*/cmake/onetap/onetap*.cmake")
+        text = "".join(pathlib.Path(path).read_text() for path in files)
+        for named, package in (("PNG::PNG", "libpng-dev"), ("turbojpeg", "libturbojpeg0-dev"), ("libwebp", "libwebp-dev"),
+                               ("protobuf::", "libprotobuf-dev")):
+            if re.search(named, text, re.IGNORECASE):
+                self.assertRegex(self.field("libonetap-dev", "Depends"), rf"(^|, ){package}(,|$)")
 
     def test_no_program_looks_for_libraries_in_the_build_folder(self):
         for path in (self.onetap, self.one("usr/lib/*/onetap/libonetap_verbs.so"), self.one("usr/lib/*/libonetap.so.0")):
@@ -114,6 +142,25 @@ class Packages(unittest.TestCase):
 
     def test_recipes_come_along(self):
         self.assertIn("./usr/share/onetap/recipes/quick.toml", self.files("onetap"))
+        folder = os.path.join(self.dir, "elsewhere")
+        os.makedirs(folder)
+
+        def sweep(recipe):
+            return subprocess.run([self.onetap, "sweep", recipe, "--grid", "seed=0", "--dry-run", "--program", "/bin/true",
+                                   "--out", "x"], capture_output=True, text=True, cwd=folder)
+
+        for name in ("quick.toml", "recipes/quick.toml"):
+            result = sweep(name)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        # A file of the user's own comes first.
+        with open(os.path.join(folder, "quick.toml"), "w") as file:
+            file.write("epochs = 'many'\n")
+        self.assertEqual(sweep("quick.toml").returncode, 2)
+        result = sweep("recipes/none.toml")
+        self.assertEqual((result.returncode, len(result.stderr.splitlines())), (2, 1))
+        self.assertIn("expected a recipe, got recipes/none.toml: neither it nor " +
+                      os.path.realpath(self.root) + "/usr/share/onetap/recipes/none.toml is a file", result.stderr)
+        self.assertIn("got mine/quick.toml: there is no such file", sweep("mine/quick.toml").stderr)
 
     def test_every_verb_has_a_man_page_without_errors(self):
         listed = output(self.onetap, "--help").split("Subcommands:")[1].split("\n\n")[0]

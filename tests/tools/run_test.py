@@ -112,7 +112,12 @@ class Run(Tap):
         os.makedirs(self.path("images/folder.png"))
         result = self.succeeds("run", self.tap(), folder, timeout=60)
         self.assertEqual(len(result.stdout.splitlines()), 2)
-        self.assertEqual(result.stderr, f"warning: left out {self.path('images/pipe.png')}: it is not a regular file\n")
+        self.assertEqual(result.stderr, f"warning: left out {self.path('images/pipe.png')}: it is not a regular file\n"
+                         "warning: left out files that are not read as images: 1 .txt\n")
+        self.write("images/more/README", "no image")
+        result = self.succeeds("run", self.tap(), folder, "--json", timeout=60)
+        self.assertEqual(len(result.stdout.splitlines()), 2)
+        self.assertIn("warning: left out files that are not read as images: 1 without an extension, 1 .txt\n", result.stderr)
 
     def test_refusals(self):
         tap = self.tap()

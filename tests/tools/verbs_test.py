@@ -1,6 +1,7 @@
 """The verbs as a person types them: help, streams, exit codes, JSON, completion."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -76,10 +77,12 @@ class FrozenRun(CommandTest):
         run, model = self.path("run"), self.path("run/model.tap")
         for verb in (["heatmap"], ["bench", "--seconds", 0.01, "--json"], ["export", "--to", "onnx", "-o", self.path("m.onnx")]):
             self.assertIn("using " + model, self.succeeds(verb[0], run, *verb[1:]).stderr)
+        quantized = ["--data", "shapes:train=20,test=10", "-o", self.path("run/model-int8.tap")]
+        self.assertIn("using " + model, self.succeeds("quantize", run, *quantized).stderr)
         self.assertEqual(self.succeeds("heatmap", run, "-q").stdout, self.succeeds("heatmap", model).stdout)
         os.makedirs(self.path("raw"))
         self.write("raw/config.toml", "")
-        for verb in (["run", self.path("raw"), model], ["bench", self.path("raw")]):
+        for verb in (["run", self.path("raw"), model], ["bench", self.path("raw")], ["quantize", self.path("raw"), *quantized]):
             self.refused(2, "freeze it first (onetap freeze ", *verb)
         self.refused(4, "got the folder", "run", self.dir, model)
 
@@ -90,6 +93,38 @@ class FrozenRun(CommandTest):
         self.assertEqual(list(answer["peers"]), ["dense"])
         self.assertIn("pip install onnxruntime", answer["left_out"]["onnxruntime"])
         self.assertIn("warning: left out onnxruntime: ", result.stderr)
+
+    def test_so_is_one_whose_interpreter_is_not_installed(self):
+        python = self.path("no-python3")
+        result = self.succeeds("bench", self.path("run/model.tap"), "--against", "dense,onnxruntime", "--seconds", 0.01,
+                               "--json", env={"ONETAP_PYTHON": python})
+        answer = json.loads(result.stdout)
+        self.assertEqual(list(answer["peers"]), ["dense"])
+        self.assertEqual(answer["left_out"]["onnxruntime"],
+                         f"[bench] expected the program {python}, got: No such file or directory")
+
+
+@needs_training
+class Loading(CommandTest):
+    """LibTorch takes half a second to load: verbs that need none must not."""
+
+    def libraries(self, *arguments):
+        result = self.succeeds(*arguments, env={"LD_DEBUG": "files"})  # the dynamic linker writes to stderr
+        return {os.path.basename(path) for path in re.findall(r"calling init: (\S+)", result.stderr)}
+
+    def test_verbs_without_libtorch_do_not_load_it(self):
+        model = self.path("net.tap")
+        for verb in (["--version"], ["--help"], ["count", "resnet20"], ["nets", "resnet8", "--width", 4, "--tap", model],
+                     ["count", model], ["heatmap", model, "-o", self.path("a.png")], ["run", model, self.path("a.png")],
+                     ["bench", model, "--seconds", 0.01], ["quantize", "--help"], ["sweep", "--help"]):
+            libraries = self.libraries(*verb)
+            self.assertIn("libonetap_verbs.so", libraries)
+            self.assertEqual([name for name in libraries if "torch" in name or "libonetap_training" in name], [], verb)
+
+    def test_a_verb_that_trains_does(self):
+        libraries = self.libraries("train", *SMALL, "--dry-run")
+        self.assertIn("libonetap_training.so", libraries)
+        self.assertTrue([name for name in libraries if name.startswith("libtorch")], libraries)
 
 
 @needs_training
@@ -194,6 +229,55 @@ class Completion(CommandTest):
                                 stdout=subprocess.PIPE, check=True)
         return result.stdout.split()
 
+    # The words so far, and what must be offered next: by every shell the same.
+    VALUES = ((["export", "--schedule"], "rows layers"), (["sweep", "--schedule"], "step cosine"),
+              (["export", "--to"], "safetensors onnx c"), (["frontier", "--against"], "onnxruntime"),
+              (["bench", "--against"], "dense one-thread float onnxruntime libtorch"),
+              (["quantize", "--calibration"], "minmax percentile mse"), (["count", "--rules"], "paper plain"),
+              (["run", "--target"], "avx512 avx2 sse4 neon plain"), (["eval", "--checkpoint"], "last best"),
+              (["nets", "resnet20", "--color"], "auto always never"))
+    ARCHITECTURES = {"resnet20", "resnet110", "resnet-w", "shiftresnet56", "shiftnet-a", "asresnet", "mobilenetv2",
+                     "squeezenet"}
+
+    def check_values(self, offered):
+        for words, expected in self.VALUES:
+            self.assertEqual(sorted(offered(*words)), sorted(expected.split()), words)
+        self.assertLessEqual(self.ARCHITECTURES, set(offered("sweep", "--arch")))
+
+    def test_bash_offers_the_values_of_the_verbs_own_flag(self):
+        self.check_values(lambda *words: self.complete_in_bash([*words, ""]))
+        self.assertNotIn("onnx", self.complete_in_bash(["data", "fetch", "--to", ""]))
+        self.assertLessEqual(self.ARCHITECTURES, set(self.complete_in_bash(["nets", ""])))
+        self.assertLessEqual({"all", "table1"}, set(self.complete_in_bash(["reproduce", ""])))
+        self.assertEqual(self.complete_in_bash(["completion", "f"]), ["fish"])
+
+    def test_what_a_flag_offers_is_accepted(self):
+        for arch in set(self.complete_in_bash(["sweep", "--arch", ""])):
+            self.succeeds("nets", arch, "--json")
+
+    @unittest.skipUnless(shutil.which("fish"), "no fish")
+    def test_fish_offers_verbs_flags_and_values(self):
+        script = self.write("onetap.fish", self.succeeds("completion", "fish").stdout)
+        os.makedirs(self.path("empty"))
+
+        def offered(*words):
+            line = "onetap " + " ".join(words)
+            text = f"source {script}; cd {self.path('empty')}; complete -C '{line}'"
+            result = subprocess.run(["fish", "--no-config", "-c", text], text=True, stdout=subprocess.PIPE, check=True)
+            return [entry.split("\t")[0] for entry in result.stdout.splitlines()]
+
+        self.check_values(lambda *words: offered(*words, ""))
+        self.assertIn("nets", offered(""))
+        self.assertIn("--to", offered("data", "fetch", "--t"))
+        self.assertIn("--against", offered("bench", "--"))
+        self.assertNotIn("--against", offered("bench", "data", "--"))
+        self.assertNotIn("--method", offered("launch", "nets", "--"))
+
+    def test_fish_tells_a_verb_of_a_verb_from_one_of_its_name(self):
+        script = self.succeeds("completion", "fish").stdout
+        self.assertIn("complete -c onetap -n '__onetap_verb_is \" bench data\"' -l workers", script)
+        self.assertNotIn("__fish_seen_subcommand_from", script)
+
     def test_bash_offers_verbs_flags_and_values(self):
         self.assertIn("nets", self.complete_in_bash([""]))
         self.assertEqual(self.complete_in_bash(["da"]), ["data"])
@@ -216,6 +300,8 @@ class Completion(CommandTest):
                     'words=(onetap "$@"); CURRENT=$#words; _onetap')
             return subprocess.run(["zsh", "-f", "-c", text, "zsh", script, *words], text=True, stdout=subprocess.PIPE,
                                   check=True).stdout.split()
+
+        self.check_values(lambda *words: offered(*words, ""))
 
         self.assertIn("nets", offered(""))
         self.assertIn("--to", offered("data", "fetch", ""))

@@ -1,10 +1,10 @@
 // What a benchmark can be asked to compare with.
 #pragma once
 
-#include "onetap/base/error.h"
 #include "onetap/runtime/session.h"
 #include "onetap/tap/tap_net.h"
 #include "tools/onetap/calibration_images.h"
+#include "tools/onetap/missing_peer.h"
 #include "tools/onetap/time_in_turns.h"
 
 #include <memory>
@@ -17,12 +17,6 @@ struct BenchSetting {
   int64_t threads = 1;
   int64_t batch = 1;
   std::vector<float> images;  // of the batch
-};
-
-// A peer that is not installed, or not in this build.
-class MissingPeer : public Error {
- public:
-  explicit MissingPeer(const std::string& message) : Error(ErrorKind::kUsage, message) {}
 };
 
 // Python's onnxruntime on the network as ONNX, in a process of its own. MissingPeer if there is none. An int8 network

@@ -5,6 +5,7 @@
 #include "onetap/data/read_view.h"
 #include "onetap/data/source.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/offered_words.h"
 #include "tools/onetap/opened_data.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
@@ -152,6 +153,7 @@ void add_bench_data(CLI::App& bench, Action& action) {
   CLI::App* verb = bench.add_subcommand("data", "how fast training images are decoded and cropped");
   verb->add_option("--data", options->data, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR")
       ->required()
+      ->check(offered(data_words()))
       ->option_text("SPEC");
   verb->add_option("--workers", options->workers, "numbers of threads to try (default: 1 and all CPUs)")
       ->delimiter(',')

@@ -8,6 +8,7 @@
 #include "onetap/train/resolve.h"
 #include "onetap/train/teacher.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/recipe_file.h"
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/time_in_turns.h"
@@ -137,7 +138,8 @@ int run_bench_train(const TrainBench& bench) {
 void add_bench_train(CLI::App& bench, Action& action) {
   auto options = std::make_shared<TrainBench>();
   CLI::App* verb = bench.add_subcommand(kBenchTrain.name, kBenchTrain.summary);
-  verb->add_option("RECIPE", options->recipe_path, "a recipe (default: the recipe's defaults)");
+  verb->add_option("RECIPE", options->recipe_path, "a recipe (default: the recipe's defaults)")
+      ->transform(recipe_file());
   options->flags.add(*verb);
   verb->add_option("--steps", options->steps, "steps per measurement")
       ->check(CLI::Range(1, 100000))

@@ -1,6 +1,9 @@
 #include "tools/onetap/child.h"
 
 #include "onetap/base/fail.h"
+#include "tools/onetap/missing_peer.h"
+
+#include <fmt/format.h>
 
 #include <cerrno>
 #include <csignal>
@@ -37,7 +40,10 @@ Child::Child(const std::vector<std::string>& words) {
     pid_ = -1;
     std::fclose(to_);
     std::fclose(from_);
-    fail_usage("[bench] cannot start {}: {}", words[0], std::strerror(problem));
+    if (problem == ENOENT || problem == EACCES) {
+      throw MissingPeer(fmt::format("[bench] expected the program {}, got: {}", words[0], std::strerror(problem)));
+    }
+    fail("[bench] cannot start {}: {}", words[0], std::strerror(problem));
   }
 }
 

@@ -10,7 +10,8 @@ namespace onetap::tool {
 
 class Child {
  public:
-  // Starts words[0], found on PATH, with the others as its arguments. Its stderr is ours.
+  // Starts words[0], found on PATH, with the others as its arguments. Its stderr is ours. MissingPeer if there is
+  // no such program.
   explicit Child(const std::vector<std::string>& words);
   // Closes its stdin and waits for it to end.
   ~Child();

@@ -4,6 +4,7 @@
 #include "onetap/base/text.h"
 #include "onetap/data/source.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/offered_words.h"
 #include "tools/onetap/opened_data.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
@@ -147,7 +148,10 @@ void add_data(CLI::App& app, Action& action) {
 
   auto arguments = std::make_shared<FetchArguments>();
   CLI::App* fetch_verb = verb->add_subcommand("fetch", "download a data set, verify and unpack it");
-  fetch_verb->add_option("NAME", arguments->name, "cifar10 or cifar100")->required();
+  fetch_verb->add_option("NAME", arguments->name, "cifar10 or cifar100")
+      ->required()
+      ->check(offered({"cifar10", "cifar100"}))
+      ->option_text("TEXT REQUIRED");
   fetch_verb->add_option("--to", arguments->directory, "directory for the data set's folder (default: the data cache)")
       ->option_text("DIR");
   fetch_verb->add_option("--url", arguments->url, "another URL for the archive")->option_text("URL");
@@ -169,7 +173,10 @@ void add_data(CLI::App& app, Action& action) {
   auto spec = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   CLI::App* check_verb = verb->add_subcommand("check", "read every image and count the classes");
-  check_verb->add_option("DATA", *spec, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR")->required();
+  check_verb->add_option("DATA", *spec, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR")
+      ->required()
+      ->check(offered(data_words()))
+      ->option_text("TEXT REQUIRED");
   check_verb->add_flag("--json", *json, "print JSON");
   check_verb->footer(
       "Examples:\n"

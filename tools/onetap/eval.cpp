@@ -16,6 +16,7 @@
 #include "tools/onetap/executor.h"
 #include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
+#include "tools/onetap/offered_words.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/training.h"
 
@@ -137,8 +138,11 @@ void add_eval(CLI::App& app, Action& action) {
   verb->add_option("RUN", options->paths, "run directories and .tap files")->required();
   verb->add_option("--data", options->data,
                    "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR (default: the run's own; needed for a .tap)")
+      ->check(offered(data_words()))
       ->option_text("TEXT");
-  verb->add_option("--checkpoint", options->checkpoint, "last, best or a step number")->option_text("WHICH [last]");
+  verb->add_option("--checkpoint", options->checkpoint, "last, best or a step number")
+      ->check(offered(checkpoint_words()))
+      ->option_text("WHICH [last]");
   verb->add_flag("--no-ema", options->no_ema,
                  "use the weights of the last step instead of their moving average (runs with ema)");
   verb->add_option("--binarize", options->binarize, "best tap (hard) or P > 0.5 (round) (default: the run's own)")
@@ -147,7 +151,9 @@ void add_eval(CLI::App& app, Action& action) {
   verb->add_option("--batch-size", options->batch_size, "images at a time (default: the run's own)")
       ->check(CLI::Range(1, 1 << 20))
       ->option_text("N");
-  verb->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->option_text("TEXT [auto]");
+  verb->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
+      ->check(offered(device_words()))
+      ->option_text("TEXT [auto]");
   verb->add_option("--threads", options->threads, "CPU threads (default: all that this process may use)")
       ->check(CLI::Range(1, 1024))
       ->option_text("N");

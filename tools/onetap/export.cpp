@@ -12,6 +12,7 @@
 #include "tools/onetap/console.h"
 #include "tools/onetap/export_c.h"
 #include "tools/onetap/frozen_argument.h"
+#include "tools/onetap/offered_words.h"
 #include "tools/onetap/onnx.h"
 #include "tools/onetap/other_file.h"
 #include "tools/onetap/training.h"
@@ -101,6 +102,7 @@ void add_export(CLI::App& app, Action& action) {
   verb->add_option("--to", options->format, "format")->check(CLI::IsMember({"safetensors", "onnx", "c"}))->required();
   verb->add_option("-o,--out", options->out, "the file to write; for C, the folder")->required()->option_text("OUT");
   verb->add_option("--checkpoint", options->checkpoint, "checkpoint of a run: last, best or a step number")
+      ->check(offered(checkpoint_words()))
       ->option_text("WHICH [last]")
       ->group(flags_of("safetensors"));
   verb->add_option("--name", to_c->name, "name of functions and files (default: from the .tap file)")

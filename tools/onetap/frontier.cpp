@@ -5,6 +5,7 @@
 #include "tools/onetap/console.h"
 #include "tools/onetap/frontier_results.h"
 #include "tools/onetap/memory_option.h"
+#include "tools/onetap/offered_words.h"
 #include "tools/onetap/verbs.h"
 
 #include <nlohmann/json.hpp>
@@ -68,6 +69,7 @@ void add_frontier(CLI::App& app, Action& action) {
           "test the frozen files on this set: cifar10[:DIR], cifar100[:DIR], folder:DIR, shapes; once for each "
           "(default: the run's own; needed for a .tap without a run)")
       ->allow_extra_args(false)
+      ->check(offered(data_words()))
       ->option_text("TEXT");
   verb->add_flag("--no-eval", options->no_eval, "do not test: use the last hard accuracy recorded by the runs");
   verb->add_flag("--mean-seeds", options->mean_seeds, "one point for runs that differ only in their seed");

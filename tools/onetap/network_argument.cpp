@@ -3,6 +3,7 @@
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/recipe/recipe.h"
+#include "tools/onetap/offered_words.h"
 
 #include <algorithm>
 
@@ -27,7 +28,7 @@ Graph as_written(const std::string& path, int64_t classes) {
 }  // namespace
 
 void NetworkArgument::add(CLI::App& verb, const std::string& help, bool with_layers) {
-  verb.add_option("NETWORK", name, help);
+  verb.add_option("NETWORK", name, help)->check(offered(architecture_words()))->option_text("TEXT");
   std::vector<std::string> keys = {"width", "kernel", "expansion", "shortcut", "image_size", "method"};
   for (std::string& key : recipe_method_keys()) keys.push_back(std::move(key));
   if (with_layers) keys.push_back("layers");

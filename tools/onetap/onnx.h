@@ -14,7 +14,7 @@ struct OnnxArguments {
   std::string form = "dense";
 };
 
-// kUsage in a build without protobuf.
+// MissingPeer in a build without protobuf.
 std::string onnx_bytes(const TapNet& net, const OnnxArguments& arguments = {});
 
 }  // namespace onetap::tool

@@ -3,13 +3,17 @@
 #include "onetap/base/cpus.h"
 #include "onetap/train/resolve.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/offered_words.h"
 
 namespace onetap::tool {
 
 void RunArguments::add(CLI::App& verb, Where where) {
   verb.add_option("RUN", run, "a run directory")->required();
-  verb.add_option("--checkpoint", checkpoint, "last, best or a step number")->option_text("WHICH [last]");
+  verb.add_option("--checkpoint", checkpoint, "last, best or a step number")
+      ->check(offered(checkpoint_words()))
+      ->option_text("WHICH [last]");
   verb.add_option("--data", data, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR (default: the run's own)")
+      ->check(offered(data_words()))
       ->option_text("TEXT");
   verb.add_option("--images", images, "use only the first N test images (default: all)")
       ->check(CLI::Range(1, 1 << 30))
@@ -18,7 +22,9 @@ void RunArguments::add(CLI::App& verb, Where where) {
   if (where == Where::kCpu) {
     device = "cpu";
   } else {
-    verb.add_option("--device", device, "auto, cpu, cuda or cuda:N")->option_text("TEXT [auto]");
+    verb.add_option("--device", device, "auto, cpu, cuda or cuda:N")
+        ->check(offered(device_words()))
+        ->option_text("TEXT [auto]");
   }
   verb.add_option("--threads", threads, "CPU threads (default: all that this process may use)")
       ->check(CLI::Range(1, 1024))

@@ -9,11 +9,14 @@
 
 namespace onetap::tool {
 
+void warn_of_other_files(const std::map<std::string, int64_t>& files) {
+  if (!files.empty())
+    console().warn(fmt::format("left out files that are not read as images: {}", other_files_text(files)));
+}
+
 void warn_of_skipped(const DataSource& source) {
   constexpr size_t kNamed = 5;
-  if (!source.other_files.empty()) {
-    console().warn(fmt::format("left out files that are not read as images: {}", other_files_text(source.other_files)));
-  }
+  warn_of_other_files(source.other_files);
   if (source.skipped.empty()) return;
   const size_t count = source.skipped.size(), named = std::min(count, kNamed);
   std::vector<std::string> names(source.skipped.begin(), source.skipped.begin() + static_cast<std::ptrdiff_t>(named));

@@ -9,6 +9,9 @@
 
 namespace onetap::tool {
 
+// A line on stderr about files of other formats, counted by extension; none where there are none.
+void warn_of_other_files(const std::map<std::string, int64_t>& files);
+
 // One line on stderr each about what an image folder holds beside images: files of other formats, and what is no file.
 void warn_of_skipped(const DataSource& source);
 

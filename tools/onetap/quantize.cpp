@@ -18,6 +18,7 @@
 #include "tools/onetap/executor.h"
 #include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
+#include "tools/onetap/offered_words.h"
 #include "tools/onetap/opened_data.h"
 #include "tools/onetap/other_file.h"
 #include "tools/onetap/table.h"
@@ -73,24 +74,23 @@ class Quantization {
   explicit Quantization(const QuantizeArguments& arguments) : arguments_(arguments) {}
 
   void run() {
-    if (!names_tap(arguments_.source)) {
-      fail_data("[quantize] expected a .tap file, got {}", arguments_.source);
-    }
-    const TapNet net = read_tap(arguments_.source);
+    file_ = frozen_file(arguments_.source, "quantize").string();
+    if (!names_tap(file_)) fail_data("[quantize] expected a .tap file, got {}", file_);
+    const TapNet net = read_tap(file_);
     QuantizeOptions options = arguments_.options;
     options.kept.insert(arguments_.kept.begin(), arguments_.kept.end());
-    naming_file(arguments_.source, [&] { check_quantizable(net, options); });
+    naming_file(file_, [&] { check_quantizable(net, options); });
     OpenedData opened;
-    check_other_file("quantize", arguments_.source, arguments_.out);
+    check_other_file("quantize", file_, arguments_.out);
     source_ = opened.open(arguments_.data);
-    naming_file(arguments_.source, [&] {
+    naming_file(file_, [&] {
       net.graph.check_classifier(static_cast<int64_t>(source_->classes.size()));
       score_.view = network_view(net.graph, net.pixels, "quantize");
     });
     score_.threads = arguments_.threads > 0 ? arguments_.threads : available_cpus();
     const SpreadDataset images = calibration_images(*source_, arguments_.data, arguments_.images, "quantize");
-    add_stage("before", net, fs::file_size(arguments_.source));
-    TapNet made = naming_file(arguments_.source, [&] { return quantize_net(net, calibrate(net, images), options); });
+    add_stage("before", net, fs::file_size(file_));
+    TapNet made = naming_file(file_, [&] { return quantize_net(net, calibrate(net, images), options); });
     add_stage("after", parse_tap(tap_bytes(made), arguments_.out), 0);  // as whoever reads it will
     const Predictions& said = report_.stages.back().said;
     set_test_fact(made, {said.accuracy(), said.images(), parse_data_spec(arguments_.data).kind});
@@ -109,7 +109,7 @@ class Quantization {
     score.images = count;
     if (console().shows_progress()) {
       score.progress = [&](int64_t done) {
-        console().progress(fmt::format("{}: {} {}/{}", arguments_.source, what, done, images.first(count)));
+        console().progress(fmt::format("{}: {} {}/{}", file_, what, done, images.first(count)));
       };
     }
     return score_classifier(images, score, function);
@@ -124,9 +124,7 @@ class Quantization {
   }
 
   void add_stage(const char* name, const TapNet& net, uint64_t bytes) {
-    const auto executor = naming_file(arguments_.source, [&] {
-      return make_executor(net, {false, arguments_.memory_limit});
-    });
+    const auto executor = naming_file(file_, [&] { return make_executor(net, {false, arguments_.memory_limit}); });
     report_.stages.push_back(
         {name, weight_type_name(net), visit(*source_->test, arguments_.test_images, "testing", executor), bytes});
   }
@@ -194,6 +192,7 @@ class Quantization {
   }
 
   const QuantizeArguments& arguments_;
+  std::string file_;  // the .tap file that was meant
   std::shared_ptr<const DataSource> source_;
   ScoreOptions score_;
   QuantizeReport report_;
@@ -210,12 +209,13 @@ void add_quantize(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<QuantizeArguments>();
   CLI::App* verb =
       app.add_subcommand("quantize", "convert a frozen network to int8: a quarter of the bytes, and faster");
-  verb->add_option("MODEL", arguments->source, "a .tap file of floats")->required();
+  verb->add_option("MODEL", arguments->source, "a .tap file of floats, or a run directory with model.tap")->required();
   verb->add_option(
           "--data", arguments->data,
           "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR: training images to calibrate with, test images "
           "to compare on")
       ->required()
+      ->check(offered(data_words()))
       ->option_text("TEXT");
   verb->add_option("-o,--out", arguments->out, "the .tap file to write")->required()->option_text("FILE");
   auto* images =
@@ -246,6 +246,7 @@ void add_quantize(CLI::App& app, Action& action) {
       "Examples:\n"
       "  onetap quantize model.tap --data cifar10:DIR -o model-int8.tap\n"
       "  onetap quantize model.tap --data cifar10:DIR -o model-int8.tap --keep conv1 --keep fc --layers\n"
+      "  onetap quantize runs/sanet --data cifar10:DIR -o model-int8.tap          (runs/sanet/model.tap)\n"
       "\nA network that was trained for int8 ('onetap train --quantize int8') records the ranges of its values: they "
       "are used\n"
       "unless --images or --calibration is given.\n"

@@ -4,10 +4,23 @@
 #include "onetap/base/file.h"
 #include "onetap/base/text.h"
 #include "onetap/data/source.h"
+#include "tools/onetap/offered_words.h"
 
 #include <algorithm>
 
 namespace onetap::tool {
+namespace {
+
+// What shells offer for it. The field's own check has better messages than a validator.
+std::vector<std::string> words_of(const RecipeField& field) {
+  const std::string_view key = field.key;
+  if (key == "arch") return architecture_words();
+  if (key == "data") return data_words();
+  if (key == "device") return device_words();
+  return field.choices;
+}
+
+}  // namespace
 
 void RecipeFlags::add(CLI::App& app, const std::vector<std::string>& keys) {
   const Recipe defaults;
@@ -27,6 +40,8 @@ void RecipeFlags::add(CLI::App& app, const std::vector<std::string>& keys) {
       std::string shape = field.choices.empty() ? field.value_name() : join(field.choices, "|");
       if (!usual.empty()) shape += " [" + usual + "]";
       option->option_text(shape)->take_last();
+      const std::vector<std::string> words = words_of(field);
+      if (!words.empty()) option->check(offered(words));
     }
     option->group(field.group);
   }

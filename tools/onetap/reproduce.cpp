@@ -3,9 +3,11 @@
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
 #include "onetap/base/text.h"
+#include "onetap/reproduce/experiment.h"
 #include "onetap/reproduce/pace.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/job_runner.h"
+#include "tools/onetap/offered_words.h"
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/reproduce_data.h"
 #include "tools/onetap/reproduce_results.h"
@@ -341,7 +343,11 @@ void add_reproduce(CLI::App& app, Action& action) {
   auto options = std::make_shared<ReproduceOptions>();
   CLI::App* verb =
       app.add_subcommand("reproduce", "the paper's tables and figures, with our results and the published ones");
-  verb->add_option("NAME", options->names, "experiments ('--list' prints them), or all for those of the paper");
+  std::vector<std::string> words = experiment_names();
+  words.emplace_back("all");
+  verb->add_option("NAME", options->names, "experiments ('--list' prints them), or all for those of the paper")
+      ->check(offered(words))
+      ->option_text("TEXT ...");
   verb->add_flag("--list", options->list, "list the experiments and what each needs");
   verb->add_flag("--dry-run", options->dry_run,
                  "list every run with its command and its estimated time, train nothing");
@@ -357,6 +363,7 @@ void add_reproduce(CLI::App& app, Action& action) {
           "--data", options->data,
           "cifar10:DIR, cifar100:DIR, folder:DIR (ImageNet); once for each (default: the data cache of 'data fetch')")
       ->allow_extra_args(false)
+      ->check(offered(data_words()))
       ->option_text("TEXT");
   verb->add_option("-o,--out", options->out, "directory for the runs and the results")->option_text("DIR [reproduced]");
   verb->add_option("-j,--jobs", options->jobs, "runs at a time; they share the cores and the GPU")

@@ -4,12 +4,15 @@
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
 #include "onetap/base/naming_file.h"
+#include "onetap/base/text.h"
 #include "onetap/data/image_codec.h"
 #include "onetap/data/read_view.h"
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
+#include "tools/onetap/offered_words.h"
+#include "tools/onetap/opened_data.h"
 #include "tools/onetap/verbs.h"
 
 #include <fmt/format.h>
@@ -19,6 +22,7 @@
 #include <chrono>
 #include <iostream>
 #include <iterator>
+#include <map>
 
 namespace onetap::tool {
 namespace {
@@ -38,6 +42,7 @@ struct RunArguments {
 // Files as they were given; a folder stands for the images in it and below, in the order of their names.
 std::vector<std::string> list_images(const std::vector<std::string>& given) {
   std::vector<std::string> files;
+  std::map<std::string, int64_t> others;  // by extension
   for (const std::string& name : given) {
     if (name == "-" || !fs::is_directory(name)) {
       files.push_back(name);
@@ -45,8 +50,10 @@ std::vector<std::string> list_images(const std::vector<std::string>& given) {
     }
     std::vector<std::string> found;
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(name)) {
-      if (!is_image_name(entry.path()) || entry.is_directory()) continue;
-      if (entry.is_regular_file()) {
+      if (entry.is_directory()) continue;
+      if (!is_image_name(entry.path())) {
+        ++others[lower_extension(entry.path())];
+      } else if (entry.is_regular_file()) {
         found.push_back(entry.path().string());
       } else {
         console().warn(fmt::format("left out {}: it is not a regular file", entry.path().string()));
@@ -56,6 +63,7 @@ std::vector<std::string> list_images(const std::vector<std::string>& given) {
     std::sort(found.begin(), found.end());
     files.insert(files.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
   }
+  warn_of_other_files(others);
   return files;
 }
 
@@ -184,7 +192,8 @@ void add_run(CLI::App& app, Action& action) {
       ->option_text("N");
   verb->add_option("--target", options->options.target,
                    "kernels to use (default: ONETAP_TARGET, or the best for this CPU)")
-      ->option_text("avx512|avx2|sse4|neon|plain");
+      ->check(offered(target_words()))
+      ->option_text(join(target_words(), "|"));
   verb->add_flag("--tune", options->options.tune, "time alternatives for every layer, and store the fastest");
   add_memory_option(*verb, options->options.memory_limit);
   verb->add_flag("--json", options->json,

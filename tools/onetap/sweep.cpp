@@ -7,6 +7,7 @@
 #include "tools/onetap/init_run.h"
 #include "tools/onetap/last_words.h"
 #include "tools/onetap/processes.h"
+#include "tools/onetap/recipe_file.h"
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/sweep_plan.h"
 #include "tools/onetap/sweep_results.h"
@@ -253,7 +254,9 @@ int run_sweep(const SweepOptions& options) {
 void add_sweep(CLI::App& app, Action& action) {
   auto options = std::make_shared<SweepOptions>();
   CLI::App* verb = app.add_subcommand("sweep", "train every combination of some settings");
-  verb->add_option("RECIPE", options->recipe_path, "a recipe in TOML; flags override it")->check(CLI::ExistingFile);
+  verb->add_option("RECIPE", options->recipe_path,
+                   "a recipe in TOML, or the name of one that is installed; flags override it")
+      ->transform(recipe_file());
   verb->add_option("--grid", options->grid, "a key of the recipe and its values; once for each key that varies")
       ->allow_extra_args(false)
       ->option_text("KEY=VALUE,VALUE...");

@@ -19,6 +19,7 @@
 #include "tools/onetap/console.h"
 #include "tools/onetap/init_run.h"
 #include "tools/onetap/opened_data.h"
+#include "tools/onetap/recipe_file.h"
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/scratch_folder.h"
 #include "tools/onetap/shift_table.h"
@@ -330,7 +331,9 @@ int run_as_launched(const TrainOptions& options) {
 void add_train(CLI::App& app, Action& action) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App* verb = app.add_subcommand(kTrain.name, kTrain.summary);
-  verb->add_option("RECIPE", options->recipe_path, "a recipe in TOML; flags override it")->check(CLI::ExistingFile);
+  verb->add_option("RECIPE", options->recipe_path,
+                   "a recipe in TOML, or the name of one that is installed; flags override it")
+      ->transform(recipe_file());
   verb->add_option("-o,--out", options->out, "directory of the run")->option_text("RUN");
   verb->add_flag("--resume", options->resume, "resume from the newest checkpoint in RUN; start if there is none");
   verb->add_flag("--dry-run", options->dry_run, "check everything, print the resolved recipe, train nothing");

@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/version.h"
+#include "tools/onetap/training_advice.h"
 
 #include <dlfcn.h>
 #include <filesystem>
@@ -34,10 +35,8 @@ bool training_installed() {
 
 void require_training(const char* verb) {
   if (training_installed()) return;
-  fail_usage(
-      "[{}] this onetap has no training module ({} is missing): install it (Debian: onetap-training) or build with "
-      "-DONETAP_TRAINING=ON",
-      verb, module_path().string());
+  fail_usage("[{}] this onetap has no training module ({} is missing): {}", verb, module_path().string(),
+             training_advice());
 }
 
 const TrainingModule& open_training(const std::string& verb) {
@@ -69,7 +68,7 @@ void add_training_verb(CLI::App& app, Action& action, const TrainingVerb& verb) 
     return;
   }
   CLI::App* missing = app.add_subcommand(name, std::string(verb.summary) + " (training module not installed)");
-  missing->footer("The training module is not installed (Debian: onetap-training).");
+  missing->footer(std::string("The training module is not installed: ") + training_advice() + ".");
   missing->allow_extras();
   missing->fallthrough(false);
   missing->callback([name, &action] {

@@ -1,0 +1,44 @@
+#include "tools/onetap/recipe_file.h"
+
+#include "tools/onetap/console.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+namespace fs = std::filesystem;
+
+namespace onetap::tool {
+namespace {
+
+// Relative to the program, as an installation may be moved.
+fs::path installed_recipe(const fs::path& given) {
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  return (program.parent_path() / ONETAP_RECIPES_FROM_PROGRAM / given.filename()).lexically_normal();
+}
+
+// Names of the folder in the sources, and names alone: what documentation and examples say.
+bool may_be_installed(const fs::path& given) {
+  return given == given.filename() || given == fs::path("recipes") / given.filename();
+}
+
+std::string find_recipe(std::string& given) {
+  std::error_code ignored;
+  if (fs::exists(given, ignored) && !fs::is_directory(given, ignored)) return "";
+  if (!may_be_installed(given)) return fmt::format("expected a recipe, got {}: there is no such file", given);
+  const fs::path installed = installed_recipe(given);
+  if (!fs::is_regular_file(installed, ignored)) {
+    return fmt::format("expected a recipe, got {}: neither it nor {} is a file", given, installed.string());
+  }
+  given = installed.string();
+  return "";
+}
+
+}  // namespace
+
+CLI::Validator recipe_file() {
+  return CLI::Validator(find_recipe, "FILE");
+}
+
+}  // namespace onetap::tool
