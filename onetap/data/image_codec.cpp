@@ -194,21 +194,21 @@ void decode_image(std::string_view bytes, std::string_view label, Image& image, 
 #if defined(ONETAP_HAVE_JPEG)
     return decode_jpeg(bytes, label, image, needed);
 #else
-    fail_usage("[data] this build reads no JPEG: it was made without libjpeg-turbo ({})", label);
+    fail_usage("[data] this build cannot read JPEG: it was built without libjpeg-turbo ({})", label);
 #endif
   }
   if (bytes.substr(0, 8) == std::string_view("\x89PNG\r\n\x1A\n", 8)) {
 #if defined(ONETAP_HAVE_PNG)
     return decode_png(bytes, label, image, needed);
 #else
-    fail_usage("[data] this build reads no PNG: it was made without libpng ({})", label);
+    fail_usage("[data] this build cannot read PNG: it was built without libpng ({})", label);
 #endif
   }
   if (bytes.substr(0, 4) == "RIFF" && bytes.size() >= 12 && bytes.substr(8, 4) == "WEBP") {
 #if defined(ONETAP_HAVE_WEBP)
     return decode_webp(bytes, label, image, needed);
 #else
-    fail_usage("[data] this build reads no WebP: it was made without libwebp ({})", label);
+    fail_usage("[data] this build cannot read WebP: it was built without libwebp ({})", label);
 #endif
   }
   if (looks_like_bmp(bytes)) {
@@ -243,7 +243,8 @@ std::string encode_png(const Image& image) {
   bytes.resize(size);
   return bytes;
 #else
-  fail_usage("[data] this build writes no PNG: it was made without libpng ({}x{} pixels)", image.width, image.height);
+  fail_usage("[data] this build cannot write PNG: it was built without libpng ({}x{} pixels)", image.width,
+             image.height);
 #endif
 }
 

@@ -151,7 +151,7 @@ class PerClass(CommandTest):
             self.assertEqual(len(json.load(file)["confusion"]), 100)
         self.succeeds("freeze", run, "-q")
         table = self.succeeds("eval", os.path.join(run, "model.tap"), "--data", SMALL[5], "--per-class").stdout
-        for words in ("most often taken for", "top-5 accuracy: ", "images of, taken for"):
+        for words in ("most frequent error", "top-5 accuracy: ", "images of, predicted as"):
             self.assertIn(words, table)
         page = self.path("page.html")
         self.succeeds("report", run, "--latency", "-o", page)

@@ -125,7 +125,7 @@ void describe(const Recipe& recipe, const DataSource& source, const Graph& graph
     const int64_t side = graph.input().shape[1];
     console().note(fmt::format("images are cropped and scaled to {0}x{0} pixels (--image-size)", side));
   }
-  console().note(fmt::format("{}, method {}: {} parameters in training, {} in the finished network", graph.name(),
+  console().note(fmt::format("{}, method {}: {} parameters in training, {} in the hard network", graph.name(),
                              recipe.method, with_thousands(dense.params), with_thousands(kept.params)));
 }
 

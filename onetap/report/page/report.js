@@ -251,7 +251,7 @@ function classTables({form, step, top5, names, confusion}) {
       (text, i) => element("th", {scope: "col", class: i === 1 || i === 2 ? "number" : null}, text))));
   const table = scrollBox(
       "Accuracy of every class", "scroll tall",
-      element("table", {}, head("Class", "Images", "Accuracy", "Most often taken for"), element("tbody", {}, ...rows)));
+      element("table", {}, head("Class", "Images", "Accuracy", "Most frequent error"), element("tbody", {}, ...rows)));
   const facts = `The ${form} network after step ${thousands(step)}` +
       (names.length > 5 ? `; top-5 accuracy ${percent(top5)}.` : ".");
   const most = 40;
@@ -263,11 +263,11 @@ function confusionMap(names, at, images) {
   const cell = (label, answer) => {
     const share = images[label] > 0 ? at(label, answer) / images[label] : 0;
     return element(
-        "td", {class: `heat ${shade(share, 1)}`, title: `${names[label]} taken for ${names[answer]}: ${percent(share)}`},
+        "td", {class: `heat ${shade(share, 1)}`, title: `${names[label]} predicted as ${names[answer]}: ${percent(share)}`},
         at(label, answer) > 0 ? String(at(label, answer)) : "");
   };
   return element(
-      "div", {id: "confusion"}, element("h3", {}, "Confusion matrix: rows are the classes, columns the answers"),
+      "div", {id: "confusion"}, element("h3", {}, "Confusion matrix: rows are the classes, columns the predictions"),
       scrollBox(
           "Confusion matrix", "scroll",
           element(
