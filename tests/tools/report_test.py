@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 import browser
-from fake_runs import make_run
+from fake_runs import make_run, write_lines
 from support import CommandTest, main, onetap
 
 HOSTILE = "a</script><script>document.title='broken'<b>"
@@ -381,6 +381,17 @@ class Page(CommandTest):
         self.assertIn("Mean of P", self.texts("#maps .scale")[0])
         self.browser.hover("#maps figure:first-child svg")
         self.assertRegex(self.browser.text("#tip"), r"layer1\.0\.conv1, shift 0 down, 0 right.*mean of P.*\d %")
+
+    def test_no_temperature_is_drawn_where_taps_are_fixed(self):
+        run = make_run(self.path("run"), epochs=4, total=4)
+        for name in ("metrics.jsonl", "attention.jsonl"):
+            with open(os.path.join(run, name)) as file:
+                lines = [json.loads(line) for line in file]
+            write_lines(os.path.join(run, name),
+                        [{**line, "temperature": 1e-6} if line["epoch"] >= 3 else line for line in lines])
+        self.open(run)
+        self.assertEqual(self.count("#curves .panel:nth-child(4) .chart .mark"), 2)
+        self.assertEqual(self.texts("#maps output"), ["4, taps fixed"])
 
     def test_soft_and_hard_are_one_curve_where_they_are_equal(self):
         runs = [make_run(self.path("equal")), make_run(self.path("other"), seed=7)]

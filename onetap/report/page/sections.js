@@ -129,7 +129,9 @@ function mapsOfRun(attention) {
   const update = () => {
     const top = scaleTop(largestShare(attention, state.what));
     scale.replaceChildren(scaleLegend(state.what === "kept" ? "Share of kept taps" : "Mean of P", top));
-    epochName.textContent = `${attention.epoch[state.at]}, T = ${significant(attention.temperature[state.at], 3)}`;
+    const temperature = attention.temperature[state.at];
+    epochName.textContent =
+        `${attention.epoch[state.at]}, ${isNumber(temperature) ? `T = ${significant(temperature, 3)}` : "taps fixed"}`;
     for (const map of maps) map.update(state, top);
   };
   const arrange = () => {
