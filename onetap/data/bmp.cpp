@@ -40,7 +40,7 @@ void read_masks(std::string_view bytes, std::string_view label, Header& header) 
     const uint32_t low = mask & (~mask + 1);
     // A run of ones: adding its lowest carries out of it.
     const bool is_run = mask != 0 && ((mask + low) & mask) == 0;
-    if (!is_run || (header.bits == 16 && mask > 0xFFFF)) bad("colour masks that are no runs of bits", label);
+    if (!is_run || (header.bits == 16 && mask > 0xFFFF)) bad("colour masks that are not runs of bits", label);
     header.masks[c] = mask;
   }
 }
@@ -141,7 +141,7 @@ void decode_bmp(std::string_view bytes, std::string_view label, Image& image) {
         const size_t bit = column * header.bits;
         const auto byte = static_cast<uint8_t>(bytes[start + bit / 8]);
         const size_t index = (byte >> (8 - header.bits - bit % 8)) & ((1u << header.bits) - 1);
-        if (index >= header.colour_count) bad("a colour that its table has not", label);
+        if (index >= header.colour_count) bad("a colour outside its table", label);
         const size_t colour = header.colours + index * header.colour_bytes;
         for (size_t c = 0; c < 3; ++c) rgb[c] = static_cast<uint8_t>(bytes[colour + 2 - c]);
       } else if (header.bits == 24) {

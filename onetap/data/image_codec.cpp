@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/data/bmp.h"
+#include "onetap/data/exif.h"
 
 #if defined(ONETAP_HAVE_JPEG)
 #include <turbojpeg.h>
@@ -28,19 +29,29 @@ void check_size(int64_t width, int64_t height, std::string_view label) {
   }
 }
 
-// Interleaved samples to planes, the first three of every `stride` bytes.
+// Interleaved samples of height x width to planes, the first three of every `stride` bytes, turned upright.
 [[maybe_unused]] void to_planes(const std::vector<uint8_t>& interleaved, int64_t stride, int64_t height, int64_t width,
-                                Image& image) {
+                                Image& image, int orientation = 1) {
+  const Upright upright(orientation, height, width);
   image.channels = 3;
-  image.height = height;
-  image.width = width;
+  image.height = upright.height;
+  image.width = upright.width;
   image.eighths = 8;
-  const auto pixels = static_cast<size_t>(height * width);
-  image.pixels.resize(3 * pixels);
-  for (size_t c = 0; c < 3; ++c) {
-    const uint8_t* from = interleaved.data() + c;
-    uint8_t* to = image.pixels.data() + c * pixels;
-    for (size_t i = 0; i < pixels; ++i) to[i] = from[i * static_cast<size_t>(stride)];
+  const int64_t pixels = height * width;
+  image.pixels.resize(static_cast<size_t>(3 * pixels));
+  // By tiles: a row of an image on its side is a column in memory, which would miss the cache at every pixel.
+  constexpr int64_t kTile = 64;
+  for (int64_t top = 0; top < upright.height; top += kTile) {
+    for (int64_t left = 0; left < upright.width; left += kTile) {
+      const int64_t bottom = std::min(top + kTile, upright.height), right = std::min(left + kTile, upright.width);
+      for (int64_t y = top; y < bottom; ++y) {
+        const uint8_t* from = interleaved.data() + stride * (upright.first + y * upright.row_step);
+        for (int64_t c = 0; c < 3; ++c) {
+          uint8_t* to = image.pixels.data() + c * pixels + y * upright.width;
+          for (int64_t x = left; x < right; ++x) to[x] = from[c + x * upright.column_step * stride];
+        }
+      }
+    }
   }
 }
 
@@ -51,6 +62,12 @@ int ask(const EighthsNeeded& needed, int64_t height, int64_t width) {
 }
 
 #if defined(ONETAP_HAVE_JPEG)
+
+// The fewest eighths, of 1, 2, 4 and 8, that are at least so many and shrink a side to whole pixels.
+int whole_eighths(int eighths, int64_t side) {
+  while (side * eighths % 8 != 0) eighths = eighths < 2 ? 2 : eighths < 4 ? 4 : 8;
+  return eighths;
+}
 
 void decode_jpeg(std::string_view bytes, std::string_view label, Image& image, const EighthsNeeded& needed) {
   const std::unique_ptr<void, int (*)(tjhandle)> decoder(tjInitDecompress(), tjDestroy);
@@ -65,7 +82,12 @@ void decode_jpeg(std::string_view bytes, std::string_view label, Image& image, c
     bad("a damaged header");
   }
   check_size(width, height, label);
-  const int eighths = ask(needed, height, width);
+  const int orientation = jpeg_orientation(bytes);
+  const Upright upright(orientation, height, width);
+  int eighths = ask(needed, upright.height, upright.width);
+  // A last column that is part of a pixel may stay the last. As the first it would move the others.
+  if (upright.columns_reversed) eighths = whole_eighths(eighths, width);
+  if (upright.rows_reversed) eighths = whole_eighths(eighths, height);
   const tjscalingfactor factor{eighths, 8};
   width = TJSCALED(width, factor);
   height = TJSCALED(height, factor);
@@ -89,7 +111,7 @@ void decode_jpeg(std::string_view bytes, std::string_view label, Image& image, c
       }
     }
   }
-  to_planes(samples, stride, height, width, image);
+  to_planes(samples, stride, height, width, image, orientation);
   image.eighths = eighths;
 }
 
@@ -172,21 +194,21 @@ void decode_image(std::string_view bytes, std::string_view label, Image& image, 
 #if defined(ONETAP_HAVE_JPEG)
     return decode_jpeg(bytes, label, image, needed);
 #else
-    fail_usage("[data] this build reads no JPEG: it was made without libjpeg-turbo ({})", label);
+    fail_usage("[data] this build cannot read JPEG: it was built without libjpeg-turbo ({})", label);
 #endif
   }
   if (bytes.substr(0, 8) == std::string_view("\x89PNG\r\n\x1A\n", 8)) {
 #if defined(ONETAP_HAVE_PNG)
     return decode_png(bytes, label, image, needed);
 #else
-    fail_usage("[data] this build reads no PNG: it was made without libpng ({})", label);
+    fail_usage("[data] this build cannot read PNG: it was built without libpng ({})", label);
 #endif
   }
   if (bytes.substr(0, 4) == "RIFF" && bytes.size() >= 12 && bytes.substr(8, 4) == "WEBP") {
 #if defined(ONETAP_HAVE_WEBP)
     return decode_webp(bytes, label, image, needed);
 #else
-    fail_usage("[data] this build reads no WebP: it was made without libwebp ({})", label);
+    fail_usage("[data] this build cannot read WebP: it was built without libwebp ({})", label);
 #endif
   }
   if (looks_like_bmp(bytes)) {
@@ -221,7 +243,8 @@ std::string encode_png(const Image& image) {
   bytes.resize(size);
   return bytes;
 #else
-  fail_usage("[data] this build writes no PNG: it was made without libpng ({}x{} pixels)", image.width, image.height);
+  fail_usage("[data] this build cannot write PNG: it was built without libpng ({}x{} pixels)", image.width,
+             image.height);
 #endif
 }
 

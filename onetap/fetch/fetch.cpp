@@ -76,7 +76,7 @@ fs::path fetch_dataset(const FetchOptions& options, const FetchEvents& events) {
   download(url, archive, options.attempts, events);
   std::string found = sha256_file(archive);
   if (found != expected && resumed) {
-    notice("what was left of an earlier download does not fit; starting again");
+    notice("the earlier part of the download does not match; starting again");
     fs::remove(archive, ignored);
     download(url, archive, options.attempts, events);
     found = sha256_file(archive);

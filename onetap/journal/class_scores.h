@@ -18,7 +18,7 @@ struct ClassScores {
 
   int64_t images(size_t label) const;  // of a class
   int64_t right(size_t label) const { return confusion[label * classes.size() + label]; }
-  // Which other class images of this one are most often taken for; itself if there is none.
+  // The class that images of this one are most often predicted as, other than itself; itself if there is none.
   size_t mistaken_for(size_t label) const;
 
   std::string json() const;

@@ -84,7 +84,7 @@ uint64_t kept_lines(const fs::path& path, const RunState& state, uint64_t bytes,
   write_file_atomic(aside, text);
   write_file_atomic(path, kept);
   if (notice) {
-    notice(fmt::format("{} is damaged ({}): {} unreadable line(s) left out, the file as it was is {}", path.string(),
+    notice(fmt::format("{} is damaged ({}): {} unreadable line(s) left out, the original file is {}", path.string(),
                        problem, dropped, aside.string()));
   }
   return kept.size();

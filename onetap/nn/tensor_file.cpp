@@ -26,7 +26,7 @@ DType dtype_of(const torch::Tensor& tensor, const std::string& name) {
   for (const TypeRow& row : kTypes) {
     if (row.torch_type == tensor.scalar_type()) return row.dtype;
   }
-  fail("[checkpoint] tensor '{}' has a type that safetensors has not", name);
+  fail("[checkpoint] tensor '{}' has a type that safetensors does not have", name);
 }
 
 // Contiguous copies on the CPU, alive while a file is made of them.
@@ -58,7 +58,7 @@ torch::Tensor to_tensor(const TensorView& view) {
     if (view.bytes() > 0) std::memcpy(tensor.data_ptr(), view.data, view.bytes());
     return tensor;
   }
-  fail("[checkpoint] tensor '{}' has a type that LibTorch has not", view.name);
+  fail("[checkpoint] tensor '{}' has a type that LibTorch does not have", view.name);
 }
 
 NamedTensors state_of(const torch::nn::Module& module) {

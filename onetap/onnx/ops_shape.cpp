@@ -58,8 +58,8 @@ OnnxValue convert_flatten(Converter& converter, const Operator& op) {
 // To extents with the batch in front.
 OnnxValue with_batched_dims(Converter& converter, const Operator& op, const OnnxValue& x, const Dims& dims) {
   if (dims.size() < 2 || dims[0] != converter.batch()) {
-    op.refuse(fmt::format("a shape that begins with the batch ({}) and goes on, got [{}]", converter.batch(),
-                          shape_text(dims)));
+    op.refuse(fmt::format("a shape that begins with the batch ({}) and has more dimensions, got [{}]",
+                          converter.batch(), shape_text(dims)));
   }
   return reshaped(converter, op, x, Dims(dims.begin() + 1, dims.end()));
 }

@@ -199,7 +199,7 @@ class C10dGroup : public RankGroup {
     const auto store = c10::make_intrusive<c10d::PrefixStore>("gloo", store_);
     return c10::make_intrusive<Gloo>(store, static_cast<int>(rank()), static_cast<int>(size()), options);
 #else
-    fail_usage("[ranks] this build has no Gloo, for ranks on CPUs: libgloo's headers were not there");
+    fail_usage("[ranks] this build has no Gloo, for ranks on CPUs: libgloo's headers were not found");
 #endif
   }
 
@@ -258,10 +258,10 @@ class C10dGroup : public RankGroup {
         return !text.empty();
       });
     } catch (const std::exception&) {
-      fail_ranks("[ranks] rank 0, where the ranks meet, does not answer ({})", problem);
+      fail_ranks("[ranks] rank 0, to which all ranks connect, does not answer ({})", problem);
     }
     if (!words.empty()) fail_like(failed, words);
-    if (silent.empty()) fail_ranks("[ranks] the ranks lost each other ({})", problem);
+    if (silent.empty()) fail_ranks("[ranks] the connection between the ranks was lost ({})", problem);
     std::vector<std::string> names;
     for (const int64_t other : silent) names.push_back(std::to_string(other));
     const bool one = silent.size() == 1;

@@ -154,7 +154,7 @@ const std::vector<RecipeField>& recipe_fields() {
              1e6),
       number("patience", kOptimiser,
              "stop after this many epochs without a better (hard) accuracy, counted after the temperature has reached "
-             "its final value (t_end); 0: never",
+             "its final value (t_end or harden); 0: never",
              &R::patience, 0, 1e6),
       number("batch_size", kOptimiser, "images per step; the last, smaller batch is kept", &R::batch_size, 1, 1e6),
       number("accumulate", kOptimiser,

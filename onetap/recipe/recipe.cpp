@@ -24,12 +24,18 @@ void check_number(const RecipeField& field, double value, std::string_view where
   }
 }
 
+// "sgd or adamw", "auto, softmax or straight-through".
+std::string one_of(const std::vector<std::string>& choices) {
+  const std::vector<std::string> first(choices.begin(), choices.end() - 1);
+  return first.empty() ? choices.back() : join(first, ", ") + " or " + choices.back();
+}
+
 void check_choice(const RecipeField& field, const std::string& value, std::string_view where) {
   if (field.choices.empty()) return;
   for (const std::string& choice : field.choices) {
     if (value == choice) return;
   }
-  fail_usage("[recipe] expected {} to be {}, got '{}'{}", where, join(field.choices, ", "), value,
+  fail_usage("[recipe] expected {} to be {}, got '{}'{}", where, one_of(field.choices), value,
              did_you_mean(value, field.choices));
 }
 
@@ -119,7 +125,7 @@ void check_together(const Recipe& recipe) {
     fail_usage("[recipe] expected lr_every or lr_milestones, got both");
   }
   if (recipe.warmup_epochs > static_cast<double>(recipe.epochs)) {
-    fail_usage("[recipe] expected warmup_epochs of at most {} epochs, got {}", recipe.epochs, recipe.warmup_epochs);
+    fail_usage("[recipe] expected warmup_epochs of at most epochs = {}, got {}", recipe.epochs, recipe.warmup_epochs);
   }
   shift_table_run(recipe);
 }

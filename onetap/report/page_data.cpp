@@ -5,6 +5,7 @@
 #include "onetap/count/count.h"
 #include "onetap/graph/method.h"
 #include "onetap/graph/op.h"
+#include "onetap/recipe/schedule.h"
 #include "onetap/report/paper_points.h"
 
 #include <nlohmann/json.hpp>
@@ -27,6 +28,11 @@ Json number(double value) {
 
 Json number(const std::optional<double>& value) {
   return value ? number(*value) : Json(nullptr);
+}
+
+// None where the taps are fixed: that is no temperature of the schedule.
+Json temperature_of(double value) {
+  return value > Schedule::kHardTemperature ? number(value) : Json(nullptr);
 }
 
 // Four digits are more than a shade or a percent shows.
@@ -94,7 +100,7 @@ Json curves(const std::map<int64_t, Epoch>& epochs, bool attention) {
     columns["gap"].push_back(both ? number(test->acc_soft - *test->acc_hard) : Json(nullptr));
     columns["lr"].push_back(number(epoch.any().lr));
     // A dense network has no use for the temperature that its recipe carries along.
-    columns["temperature"].push_back(attention ? number(epoch.any().temperature) : Json(nullptr));
+    columns["temperature"].push_back(attention ? temperature_of(epoch.any().temperature) : Json(nullptr));
   }
   return columns;
 }
@@ -176,7 +182,7 @@ Json attention(const std::vector<AttentionLine>& lines) {
       agreement.push_back(layer != nullptr && layer->agreement ? share(*layer->agreement) : Json(nullptr));
     }
     object["epoch"].push_back(line.epoch);
-    object["temperature"].push_back(number(line.temperature));
+    object["temperature"].push_back(temperature_of(line.temperature));
     object["mean_agreement"].push_back(mean_agreement(layers));
     object["mean_max_p"].push_back(mean_max_p(layers));
     object["kept"].push_back(std::move(kept));

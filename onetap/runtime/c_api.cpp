@@ -127,7 +127,7 @@ int run_guarded(onetap_session* session, const T* images, int64_t count, const f
   return guarded([&] {
     check_given(session, "a session", function);
     check_given(images, "images", function);
-    check_given(outputs, "a place for outputs", function);
+    check_given(outputs, "a pointer for outputs", function);
     check_count(session->session.model(), count, function);
     const CallGuard guard(session->is_running, function);
     run();
@@ -156,7 +156,7 @@ const char* onetap_last_error(void) {
 int onetap_open(const char* path, const onetap_options* options, onetap_session** session) {
   if (session != nullptr) *session = nullptr;
   return guarded([&] {
-    check_given(session, "a place for the session", "onetap_open");
+    check_given(session, "a pointer for the session", "onetap_open");
     check_given(path, "a path", "onetap_open");
     const onetap_options wanted = onetap::read_options(options);
     onetap::ModelOptions model;
@@ -177,7 +177,7 @@ void onetap_close(onetap_session* session) {
 int onetap_input_shape(const onetap_session* session, int64_t shape[3]) {
   return guarded([&] {
     check_given(session, "a session", "onetap_input_shape");
-    check_given(shape, "a place for three numbers", "onetap_input_shape");
+    check_given(shape, "a pointer for three numbers", "onetap_input_shape");
     onetap::fill_shape(session->session.model().input_shape(), shape);
   });
 }
@@ -185,7 +185,7 @@ int onetap_input_shape(const onetap_session* session, int64_t shape[3]) {
 int onetap_output_count(const onetap_session* session, int64_t* count) {
   return guarded([&] {
     check_given(session, "a session", "onetap_output_count");
-    check_given(count, "a place for the count", "onetap_output_count");
+    check_given(count, "a pointer for the count", "onetap_output_count");
     *count = session->session.model().output_floats();
   });
 }
@@ -193,7 +193,7 @@ int onetap_output_count(const onetap_session* session, int64_t* count) {
 int onetap_output_shape(const onetap_session* session, int64_t shape[3]) {
   return guarded([&] {
     check_given(session, "a session", "onetap_output_shape");
-    check_given(shape, "a place for three numbers", "onetap_output_shape");
+    check_given(shape, "a pointer for three numbers", "onetap_output_shape");
     onetap::fill_shape(session->session.model().output_shape(), shape);
   });
 }
@@ -216,8 +216,8 @@ const char* onetap_class_name(const onetap_session* session, int64_t index) {
 int onetap_pixel_scale(const onetap_session* session, float mean[3], float sd[3]) {
   return guarded([&] {
     check_given(session, "a session", "onetap_pixel_scale");
-    check_given(mean, "a place for three means", "onetap_pixel_scale");
-    check_given(sd, "a place for three deviations", "onetap_pixel_scale");
+    check_given(mean, "a pointer for three means", "onetap_pixel_scale");
+    check_given(sd, "a pointer for three deviations", "onetap_pixel_scale");
     const onetap::PixelScale& pixels = session->session.model().pixels();
     std::copy(pixels.mean.begin(), pixels.mean.end(), mean);
     std::copy(pixels.sd.begin(), pixels.sd.end(), sd);

@@ -31,15 +31,15 @@ extern "C" {
 enum {
   ONETAP_OK = 0,
   ONETAP_FAILURE = 1, /* the machine failed: out of memory, no more threads */
-  ONETAP_USAGE = 2,   /* the caller asked for something impossible: NULL, an unknown target */
-  ONETAP_CHECK = 3,   /* a check that was asked for did not hold */
-  ONETAP_DATA = 4     /* a file is missing or does not hold what it should */
+  ONETAP_USAGE = 2,   /* an invalid request: NULL, an unknown target */
+  ONETAP_CHECK = 3,   /* a requested check failed */
+  ONETAP_DATA = 4     /* a file is missing or damaged */
 };
 
-/* A frozen network made ready for this machine, with the threads and the memory to run it. */
+/* A frozen network prepared for this machine, with the threads and the memory to run it. */
 typedef struct onetap_session onetap_session;
 
-/* Zeros mean defaults, so that a program compiled against an older onetap.h goes on as before. */
+/* Zeros mean defaults, so that a program compiled against an older onetap.h still works. */
 typedef struct onetap_options {
   size_t size;        /* sizeof(onetap_options): tells the library which fields there are */
   const char* target; /* kernels: "avx512", "avx2", "sse4", "neon", "plain"; of int8 networks also "avx512vnni",
@@ -73,17 +73,17 @@ ONETAP_API void onetap_close(onetap_session* session);
 /* Channels, rows and columns of the image that the network takes; {N, 1, 1} for one that takes a vector of N. */
 ONETAP_API int onetap_input_shape(const onetap_session* session, int64_t shape[3]);
 
-/* Floats that come out for one image: the classes of a classifier. */
+/* Number of outputs for one image, in floats: the classes of a classifier. */
 ONETAP_API int onetap_output_count(const onetap_session* session, int64_t* count);
 
-/* Channels, rows and columns of them; {N, 1, 1} for a vector of N, as of a classifier. */
+/* Channels, rows and columns of the outputs; {N, 1, 1} for a vector of N, as of a classifier. */
 ONETAP_API int onetap_output_shape(const onetap_session* session, int64_t shape[3]);
 
 /* Name of the class of an output; NULL if the file does not say, or if there is no such output. Valid until the session
  * is closed. */
 ONETAP_API const char* onetap_class_name(const onetap_session* session, int64_t index);
 
-/* What the network wants to see of a pixel, for red, green and blue: (value / 255 - mean) / sd. */
+/* The input of the network is (value / 255 - mean) / sd of a pixel, with the mean and sd of red, green and blue. */
 ONETAP_API int onetap_pixel_scale(const onetap_session* session, float mean[3], float sd[3]);
 
 /* `images`: count images without gaps, each channels x rows x columns floats, a whole channel after the other;
@@ -91,13 +91,12 @@ ONETAP_API int onetap_pixel_scale(const onetap_session* session, float mean[3], 
  * count. The two must not overlap. */
 ONETAP_API int onetap_run(onetap_session* session, const float* images, int64_t count, float* outputs);
 
-/* The same from pixels as they are: bytes of 0 to 255 in place of floats. The network sees
- * (value / 255 - mean) / sd by onetap_pixel_scale, computed in doubles and rounded to a float. An int8 network takes
- * the bytes without going through floats; the first call on a network of floats allocates memory for an image per
- * thread. */
+/* The same with pixels, bytes of 0 to 255, in place of floats. The input is (value / 255 - mean) / sd as in
+ * onetap_pixel_scale, computed in doubles and rounded to a float. An int8 network reads the bytes without converting
+ * them to floats; the first call on a network of floats allocates memory for an image per thread. */
 ONETAP_API int onetap_run_u8(onetap_session* session, const uint8_t* images, int64_t count, float* outputs);
 
-/* What the network computes in: "f32" or "int8". NULL without a session. */
+/* Type of the numbers that the network computes with: "f32" or "int8". NULL without a session. */
 ONETAP_API const char* onetap_number_type(const onetap_session* session);
 
 #ifdef __cplusplus

@@ -169,7 +169,8 @@ bool is_in_reference(Op op) {
 void check_reference(const TapNet& net, int64_t memory_limit) {
   for (const Node& node : net.graph.nodes()) {
     if (node.op == Op::kInput || is_in_reference(node.op)) continue;
-    fail("[runtime] expected an op that the reference has, got {} ('{}')", op_info(node.op).name, node.name);
+    fail("[runtime] expected an op that the reference executor supports, got {} ('{}')", op_info(node.op).name,
+         node.name);
   }
   check_memory(net.graph, memory_limit);
 }

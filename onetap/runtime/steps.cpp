@@ -295,8 +295,8 @@ const StepKind& find_step(const Node& node, DType dtype) {
       if (kind.op == node.op && kind.dtype == dtype) return kind;
     }
   }
-  fail("[runtime] expected an op that the runtime has, got {} of {} ('{}')", op_info(node.op).name, dtype_name(dtype),
-       node.name);
+  fail("[runtime] expected an op that the runtime supports, got {} of {} ('{}')", op_info(node.op).name,
+       dtype_name(dtype), node.name);
 }
 
 }  // namespace onetap

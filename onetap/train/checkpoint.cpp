@@ -125,7 +125,7 @@ void point_link(const fs::path& link, const std::string& target) {
 }
 
 void note_damage(const CheckpointNotice& notice, const DamagedCheckpoint& problem) {
-  if (notice) notice(fmt::format("passing over a damaged checkpoint: {}", problem.what()));
+  if (notice) notice(fmt::format("skipping a damaged checkpoint: {}", problem.what()));
 }
 
 }  // namespace

@@ -71,13 +71,13 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
   const torch::Device device = parse_device(recipe.device);
   set_gpu_arithmetic(resolved_precision(recipe, device) == Precision::kTf32, recipe.conv_trials);
   if (!device.is_cuda() && recipe.precision == Precision::kBf16 && notice) {
-    notice("this run says bf16, which is for GPUs: a CPU computes it in fp32");
+    notice("this run has bf16, which is for GPUs: on a CPU it is computed in fp32");
   }
   if (recipe.engine == EngineChoice::kPlain) return nullptr;
   const bool chooses = recipe.engine == EngineChoice::kAuto;
   if (chooses && (!device.is_cuda() || fused::cuda_ops() == nullptr)) return nullptr;
   if (recipe.optimizer == OptimizerChoice::kAdamW) {
-    const std::string why = "the updates of adamw are computed by plain steps alone";
+    const std::string why = "adamw needs plain steps";
     if (!chooses) fail_usage("[train] expected --engine plain or auto, got {}: {}", choice_word(recipe.engine), why);
     if (notice) notice("plain steps: " + why);
     return nullptr;
@@ -93,7 +93,7 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
     return std::make_unique<fused::Engine>(module, optimizer.state(), source, options);
   };
   const auto refuse = [&](const char* steps, const std::string& obstacle) {
-    fail_usage("[train] no {} steps for this run: {}", steps, obstacle);
+    fail_usage("[train] {} steps are not available for this run: {}", steps, obstacle);
   };
   if (recipe.engine == EngineChoice::kCaptured) {
     if (!synchronised.empty()) refuse("captured", synchronised);
@@ -104,7 +104,7 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
   if (!chooses) refuse("fused", obstacle);
   const bool captured = recipe.cuda_graph && synchronised.empty();
   if (notice) {
-    notice(fmt::format("{} steps, for this run has no fused form: {}", captured ? "captured" : "plain", obstacle));
+    notice(fmt::format("{} steps, because this run has no fused form: {}", captured ? "captured" : "plain", obstacle));
   }
   return captured ? make(fused::Steps::kAutograd) : nullptr;
 }

@@ -27,7 +27,7 @@ void RankShare::check_batches(const Recipe& recipe, int64_t images) const {
   while (last_batch(images, would_do) < needed) ++would_do;
   fail_usage(
       "[ranks] expected at least {} images in every batch for {} ranks, got a last batch of {} (--batch-size {}): "
-      "--batch-size {} would do, or fewer ranks",
+      "use --batch-size {} or fewer ranks",
       needed, ranks, last, recipe.batch_size, would_do);
 }
 

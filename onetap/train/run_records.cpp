@@ -56,7 +56,7 @@ void RunRecords::save() {
 }
 
 std::string RunRecords::last_checkpoint() const {
-  if (run_.files == nullptr) return "the last good checkpoint is with rank 0";
+  if (run_.files == nullptr) return "rank 0 has the last good checkpoint";
   return run_.last_checkpoint.empty() ? "there is no checkpoint yet"
                                       : "the last good checkpoint is " + run_.last_checkpoint.string();
 }

@@ -150,7 +150,7 @@ void TrainingRun::restore() {
     return;
   }
   if (found.passed_over) {  // a damaged file may have been read in part
-    notice("there is no good checkpoint: starting over");
+    notice("there is no good checkpoint: starting from the beginning");
     folder.keep_aside_after(nullptr);
     module = make_module(recipe, graph, device);
     quantized = make_quantized(recipe, module);

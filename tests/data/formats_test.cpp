@@ -92,7 +92,7 @@ TEST(Bmp, RefusesDamagedFiles) {
   refused(bmp(1, INT32_MIN, 24, 0, "", "1234"), "expected");
   refused(bmp(1 << 30, 1 << 30, 24, 0, "", "1234"), "at most 100000000 pixels");
   refused(bmp(1, 1, 32, 3, bytes_of(0, 4) + bytes_of(5, 4) + bytes_of(1, 4), "1234"), "colour masks");
-  refused(bmp(1, 1, 8, 0, bytes_of(0, 4), bytes_of(1, 4)), "got a colour that its table has not");
+  refused(bmp(1, 1, 8, 0, bytes_of(0, 4), bytes_of(1, 4)), "got a colour outside its table");
 }
 
 TEST(WebP, ReadsWhatPillowWrote) {

@@ -1,4 +1,6 @@
-// An image that decodes has three planes of its size, and every view of it is finite; reduced, it decodes too.
+// An image that decodes has three planes of its size, and every view of it is finite; reduced, it decodes too. The
+// orientation of any bytes is one of the eight.
+#include "onetap/data/exif.h"
 #include "onetap/data/image_codec.h"
 #include "onetap/data/read_view.h"
 #include "tests/fuzz/fuzz.h"
@@ -8,6 +10,8 @@
 using namespace onetap;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const int orientation = jpeg_orientation(fuzz::text_of(data, size));
+  fuzz::require(orientation >= 1 && orientation <= 8);
   Image image;
   if (!fuzz::accepts([&] { decode_image(fuzz::text_of(data, size), "fuzz", image); })) return 0;
   fuzz::require(image.pixels.size() == static_cast<size_t>(3 * image.height * image.width));

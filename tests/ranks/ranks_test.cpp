@@ -423,7 +423,7 @@ TEST(Ranks, EveryBatchMustHaveAnImageForEveryRank) {
     Recipe recipe;
     recipe.batch_size = 10;
     share.check_batches(recipe, 93);
-    expect_error(ErrorKind::kUsage, "got a last batch of 2 (--batch-size 10): --batch-size 11 would do",
+    expect_error(ErrorKind::kUsage, "got a last batch of 2 (--batch-size 10): use --batch-size 11",
                  [&] { share.check_batches(recipe, 92); });
     expect_error(ErrorKind::kUsage, "at least 3 training images", [&] { share.check_batches(recipe, 2); });
     recipe.sync_norm = true;

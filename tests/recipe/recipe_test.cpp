@@ -117,7 +117,7 @@ TEST(Recipe, SaysWhatIsWrongAndWhere) {
   expect_refused("t_end = 0\n", "expected t_end (test.toml:1) in 0.001..1, got 0");
   expect_refused("teacher_weight = 2\n", "expected teacher_weight (test.toml:1) in 0..1, got 2");
   expect_refused("nesterov = true\nmomentum = 0\n", "nesterov needs a momentum");
-  expect_refused("epochs = 2\nwarmup_epochs = 3\n", "warmup_epochs of at most 2");
+  expect_refused("epochs = 2\nwarmup_epochs = 3\n", "warmup_epochs of at most epochs = 2, got 3");
   for (const char* bad : {"a", "3,", "3,,4", "0,3", "-1", "4,3", "3,3", "nan", "1,inf"}) {
     expect_refused("lr_milestones = \"" + std::string(bad) + "\"\n", "epochs above 0 that rise, such as '81,122', got");
   }
@@ -173,11 +173,12 @@ TEST(Recipe, ChoicesAreEnumsWithTheWordsOfTheirTable) {
         "schedule = \"cosine\"\n", "precision = \"bf16\"\n", "engine = \"fused\"\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line;
   }
-  expect_refused("schedule = \"cosin\"\n", "to be step, cosine, got 'cosin', did you mean 'cosine'?");
+  expect_refused("schedule = \"cosin\"\n", "to be step or cosine, got 'cosin', did you mean 'cosine'?");
   expect_refused("shortcut = 1\n", "in quotes");
   Recipe broken;
   broken.engine = static_cast<EngineChoice>(17);  // by C++ code
-  expect_error(ErrorKind::kUsage, "expected engine to be auto, plain, captured, fused", [&] { check_recipe(broken); });
+  expect_error(ErrorKind::kUsage, "expected engine to be auto, plain, captured or fused",
+               [&] { check_recipe(broken); });
 }
 
 TEST(Recipe, KeysAndFlagsAreUniqueAndDescribed) {
@@ -247,7 +248,7 @@ TEST(Recipe, SharesAreNumbersOrTexts) {
                  [&] { read(bad); });
   }
   EXPECT_EQ(recipe_field_text(Recipe(), *find_recipe_field("relax")), "auto");
-  expect_error(ErrorKind::kUsage, "expected relax (test:1) to be auto, softmax, straight-through, got 'hard'",
+  expect_error(ErrorKind::kUsage, "expected relax (test:1) to be auto, softmax or straight-through, got 'hard'",
                [&] { read("relax = \"hard\""); });
 }
 

@@ -110,7 +110,7 @@ TEST(ReportPage, StandsAlone) {
   EXPECT_EQ(page.find("https://"), std::string::npos);
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
   EXPECT_EQ(page.find("innerHTML"), std::string::npos);
-  for (const char* id : {"summary", "curves", "gap", "maps", "sureness", "agreement", "memory", "layers"}) {
+  for (const char* id : {"summary", "curves", "gap", "maps", "confidence", "agreement", "memory", "layers"}) {
     EXPECT_NE(page.find("<section id=\"" + std::string(id) + "\""), std::string::npos) << id;
   }
 }

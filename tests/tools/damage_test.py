@@ -96,7 +96,7 @@ class Damage(CommandTest):
         for arguments in (["eval", run, "--json"], ["sensitivity", run], ["freeze", run],
                           ["export", run, "--to", "safetensors", "-o", self.path("w.safetensors")]):
             result = self.succeeds(*arguments)
-            self.assertIn("passing over a damaged checkpoint: [checkpoint] expected CRC-32C", result.stderr)
+            self.assertIn("skipping a damaged checkpoint: [checkpoint] expected CRC-32C", result.stderr)
             self.assertIn("step-000000012", result.stderr)
             if arguments[0] == "eval":
                 self.assertEqual(result.stdout.replace(run, self.path("good")), before)
@@ -113,7 +113,7 @@ class Damage(CommandTest):
             damage(os.path.join(run, "checkpoints", "step-000000018"))
             for verb in ("eval", "freeze"):
                 result = self.succeeds(verb, run)
-                self.assertIn("passing over a damaged checkpoint", result.stderr)
+                self.assertIn("skipping a damaged checkpoint", result.stderr)
                 self.assertIn("using " + os.path.join(run, "checkpoints", "step-000000012"), result.stderr)
 
     def test_damaged_journals_are_mended(self):

@@ -33,7 +33,7 @@ def slices_of(text):
     return layers
 
 
-def metric_lines(epochs, total, sal, best, rng):
+def metric_lines(epochs, total, sal, best, rng, validated=False):
     lines, wall = [], 0.0
     for epoch in range(1, epochs + 1):
         done = epoch / total
@@ -45,8 +45,10 @@ def metric_lines(epochs, total, sal, best, rng):
         shared = {"step": 391 * epoch, "epoch": epoch, "lr": rate, "temperature": temperature, "img_per_s": 1600.0}
         lines.append({**shared, "split": "train", "loss": 2.2 * math.exp(-4 * done) + 0.02,
                       "acc_soft": min(1, soft + 0.03), "acc_hard": None, "wall_s": wall - 2})
-        lines.append({**shared, "split": "test", "loss": 2.0 * math.exp(-4 * done) + 0.22 + rng.uniform(0, 0.05),
+        lines.append({**shared, "split": "validation" if validated else "test", "loss": 2.0 * math.exp(-4 * done) + 0.22 + rng.uniform(0, 0.05),
                       "acc_soft": soft, "acc_hard": hard, "wall_s": wall})
+    if validated and epochs == total:
+        lines.append({**lines[-1], "split": "test", "acc_soft": soft - 0.02, "acc_hard": hard - 0.02})
     return lines
 
 
@@ -75,8 +77,8 @@ def write_lines(path, lines):
 
 
 def make_run(path, arch="resnet20", width=16, method="sal", taps=1, epochs=40, total=40, best=0.92, data="cifar10",
-             seed=1):
-    """A run directory without checkpoints; `epochs` of `total` are done."""
+             seed=1, validated=False):
+    """A run directory without checkpoints; `epochs` of `total` are done. `validated`: with a validation set."""
     rng = random.Random(seed)
     text = network_text(arch, width, method, taps)
     os.makedirs(path)
@@ -86,7 +88,7 @@ def make_run(path, arch="resnet20", width=16, method="sal", taps=1, epochs=40, t
     with open(os.path.join(path, "network.txt"), "w") as file:
         file.write(text)
     if epochs > 0:
-        write_lines(os.path.join(path, "metrics.jsonl"), metric_lines(epochs, total, method == "sal", best, rng))
+        write_lines(os.path.join(path, "metrics.jsonl"), metric_lines(epochs, total, method == "sal", best, rng, validated))
         layers = slices_of(text)
         if layers:
             write_lines(os.path.join(path, "attention.jsonl"),

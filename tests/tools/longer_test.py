@@ -19,7 +19,8 @@ class Extend(CommandTest):
         last = metrics(run)[-1]
         self.assertEqual((last["epoch"], last["temperature"]), (5, metrics(run)[5]["temperature"]))
         # Once more, at a rate of its own.
-        self.succeeds("train", "--out", run, "--extend", 1, "--extend-lr", 0.03)
+        result = self.succeeds("train", "--out", run, "--extend", 1, "--extend-lr", 0.03)
+        self.assertIn("extended by 1 epoch to 6", result.stderr)
         self.assertEqual((metrics(run)[-1]["epoch"], metrics(run)[-1]["lr"]), (6, 0.03))
         self.succeeds("train", "--out", run, "--resume")
         self.succeeds("freeze", run, "-q")
@@ -46,12 +47,21 @@ class Extend(CommandTest):
         self.assertRegex(result.stderr, r"warning: this checkpoint is from step \d+, epoch \d+ of 403")
 
 
+class Hardening(CommandTest):
+    def test_epochs_with_fixed_taps_show_no_temperature(self):
+        result = self.succeeds("train", *SMALL, "--harden", 0.5, "--epochs", 4, "--out", self.path("run"))
+        epochs = [line for line in result.stderr.splitlines() if line.startswith("epoch ")]
+        self.assertEqual(["taps fixed" in line for line in epochs], [False, True, True, True])
+        self.assertEqual(["  T " in line for line in epochs], [True, False, False, False])
+
+
 class Patience(CommandTest):
     ARGUMENTS = [*SMALL, "--method", "conv", "--lr", "0", "--epochs", "9"]
 
     def test_stops_where_nothing_gets_better(self):
         run = self.path("run")
         result = self.succeeds("train", *self.ARGUMENTS, "--patience", 2, "--out", run)
+        self.assertRegex(result.stderr, r"(?m)^resnet8, method conv: [\d,]+ parameters$")
         epochs = [line["epoch"] for line in metrics(run) if line["split"] == "test"]
         best = max(range(len(epochs)), key=lambda i: [l for l in metrics(run) if l["split"] == "test"][i]["acc_hard"])
         self.assertEqual(epochs[-1], best + 1 + 2)
@@ -111,8 +121,9 @@ class AdamW(CommandTest):
         for engine in ("fused", "captured"):
             self.refused_at_last("expected --engine plain or auto", "train", *SMALL, "--optimizer", "adamw", "--engine",
                                  engine, "--out", self.path(engine))
-        self.refused(2, "expected --optimizer to be sgd, adamw, got 'adam', did you mean 'adamw'?", "train", *SMALL,
+        self.refused(2, "expected --optimizer to be sgd or adamw, got 'adam', did you mean 'adamw'?", "train", *SMALL,
                      "--optimizer", "adam", "--out", self.path("x"))
+        self.refused(2, "got 'adam', did you mean 'adamw'?", "train", *SMALL, "--optimizer", "adam")
 
     def refused_at_last(self, part, *arguments):
         """With notes before the error."""
@@ -151,7 +162,7 @@ class PerClass(CommandTest):
             self.assertEqual(len(json.load(file)["confusion"]), 100)
         self.succeeds("freeze", run, "-q")
         table = self.succeeds("eval", os.path.join(run, "model.tap"), "--data", SMALL[5], "--per-class").stdout
-        for words in ("most often taken for", "top-5 accuracy: ", "images of, taken for"):
+        for words in ("most frequent error", "top-5 accuracy: ", "images of, predicted as"):
             self.assertIn(words, table)
         page = self.path("page.html")
         self.succeeds("report", run, "--latency", "-o", page)

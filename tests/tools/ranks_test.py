@@ -132,7 +132,7 @@ class Ranks(CommandTest):
         process = self.start(2, *SMALL, *TWO_STEPS, "--engine", "captured", "--sync-norm", "--out", self.path("run"))
         _, errors = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 2, errors)
-        self.assertIn("no captured steps for this run: batch norm is synchronised (sync_norm)", errors)
+        self.assertIn("captured steps are not available for this run: batch norm is synchronised (sync_norm)", errors)
 
     def test_a_killed_rank_ends_all_and_another_number_goes_on(self):
         run = self.path("run")
@@ -179,7 +179,7 @@ class Ranks(CommandTest):
         result = onetap("launch", "-n", 2, "--", "train", *SMALL, "--data", "shapes:train=17,test=8", "--batch-size",
                         "16", "--out", run)
         self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("got a last batch of 1 (--batch-size 16): --batch-size 17 would do", result.stderr)
+        self.assertIn("got a last batch of 1 (--batch-size 16): use --batch-size 17", result.stderr)
         self.assertFalse(os.path.exists(run))
         result = onetap("launch", "-n", 2, "--", "train", *SMALL, *TWO_STEPS, "--lr", "1e5", "--epochs", "20", "--out",
                         run)

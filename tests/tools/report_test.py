@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 import browser
-from fake_runs import make_run
+from fake_runs import make_run, write_lines
 from support import CommandTest, main, onetap
 
 HOSTILE = "a</script><script>document.title='broken'<b>"
@@ -181,7 +181,7 @@ class Page(CommandTest):
         self.assertEqual(self.count("#curves .chart svg path.curve"), 2 * 2 + (2 + 1) + 2 + 1)
         names = self.texts("#curves .panel:nth-child(2) .legend li")
         self.assertEqual([name.strip() for name in names], ["sal, soft", "sal, hard", "dense"])
-        for section in ("gap", "sureness", "agreement", "memory"):
+        for section in ("gap", "confidence", "agreement", "memory"):
             self.assertEqual(self.count(f"#{section} .chart svg"), 1, section)
         self.assertEqual(self.count("#memory .chart .star"), 2)
         rows = self.texts("#summary tbody tr")
@@ -199,6 +199,50 @@ class Page(CommandTest):
         self.assertRegex(self.texts("#summary .headline")[0], r"^alone: 7\.1x fewer words than the same network with every tap")
         self.open(make_run(self.path("other"), method="conv"))
         self.assertEqual(self.count("#summary .headline"), 0)
+
+    def headline(self, *runs):
+        self.open(*runs)
+        return self.texts("#summary .headline")
+
+    def test_headline_compares_networks_of_one_width(self):
+        wide = make_run(self.path("wide"), width=83, best=0.94)
+        narrow = make_run(self.path("narrow"), width=16, best=0.90)
+        dense = make_run(self.path("dense"), method="conv", best=0.92, seed=2)
+        better = make_run(self.path("better"), method="conv", best=0.93, seed=3)
+        huge = make_run(self.path("huge"), method="conv", width=96, best=0.95, seed=4)
+        # The dense network of width 16 has fewer words than the pruned one of width 83.
+        self.assertRegex(self.headline(dense, wide)[0], r"^wide: \d\.\dx fewer words than the same network with every tap")
+        # The network of the same width, in any order of the arguments, and the best of several.
+        for runs in ((wide, dense, better, narrow), (better, narrow, wide, dense)):
+            self.assertRegex(self.headline(*runs)[0], r"^narrow against better: 7\.1x fewer words, −\d\.\d points$")
+        # Else a larger one.
+        self.assertRegex(self.headline(dense, wide, huge)[0], r"^wide against huge: \d+\.\dx fewer words, −\d\.\d points$")
+
+    def test_validation_data_are_called_so(self):
+        runs = [make_run(self.path(name), epochs=4, total=4, validated=name == "validated", seed=i)
+                for i, name in enumerate(("validated", "tested"))]
+        accuracy, loss = "#curves .panel:nth-child(2)", "#curves .panel:first-child"
+        for run, kind in zip(runs, ("validation", "test")):
+            self.open(run)
+            self.assertEqual(self.texts("#gap h3"), [f"Soft minus hard {kind} accuracy"])
+            self.assertEqual(self.texts(accuracy + " h3"), [f"{kind.capitalize()} accuracy"])
+            self.assertEqual([name.strip() for name in self.texts(loss + " .legend li")], ["train", kind])
+        self.open(*runs, make_run(self.path("dense"), method="conv", epochs=4, total=4))
+        self.assertEqual(self.texts("#gap h3"), ["Soft minus hard accuracy"])
+        self.assertEqual(self.texts(accuracy + " h3"), ["Accuracy"])
+        self.assertEqual([name.strip() for name in self.texts("#gap .legend li")], ["validated, validation", "tested, test"])
+        self.assertEqual([name.strip() for name in self.texts(accuracy + " .legend li")],
+                         ["validated, validation soft", "validated, validation hard", "tested, test soft",
+                          "tested, test hard", "dense, test"])
+        self.assertEqual([name.strip() for name in self.texts(loss + " .legend li")],
+                         ["validated, train", "validated, validation", "tested, train", "tested, test",
+                          "dense, train", "dense, test"])
+
+    def test_an_accuracy_on_validation_data_is_no_headline(self):
+        run = make_run(self.path("early"), epochs=2, total=4, validated=True)
+        self.assertEqual(self.headline(run), [])
+        self.assertIn("validation", self.texts("#summary tbody tr")[0])
+        self.assertIn("early (validation)", self.texts("#memory .panel")[0])
 
     def test_a_phone_shows_accuracy_first(self):
         self.open(make_run(self.path("sal")))
@@ -270,7 +314,7 @@ class Page(CommandTest):
         self.assertEqual(self.count("#memory .panel:nth-child(2) .chart .mark"), 0)
         self.open(make_run(self.path("folder"), data="folder:/home/me/photos,limit=5"))
         self.assertEqual(self.texts("#memory h3"), ["Accuracy against memory, folder:photos,limit=5"])
-        self.assertIn("no run here is", self.texts("#memory .note")[0])
+        self.assertIn("no run here uses it", self.texts("#memory .note")[0])
 
     def test_accuracy_by_class(self):
         run = make_run(self.path("run"), epochs=2)
@@ -338,6 +382,17 @@ class Page(CommandTest):
         self.browser.hover("#maps figure:first-child svg")
         self.assertRegex(self.browser.text("#tip"), r"layer1\.0\.conv1, shift 0 down, 0 right.*mean of P.*\d %")
 
+    def test_no_temperature_is_drawn_where_taps_are_fixed(self):
+        run = make_run(self.path("run"), epochs=4, total=4)
+        for name in ("metrics.jsonl", "attention.jsonl"):
+            with open(os.path.join(run, name)) as file:
+                lines = [json.loads(line) for line in file]
+            write_lines(os.path.join(run, name),
+                        [{**line, "temperature": 1e-6} if line["epoch"] >= 3 else line for line in lines])
+        self.open(run)
+        self.assertEqual(self.count("#curves .panel:nth-child(4) .chart .mark"), 2)
+        self.assertEqual(self.texts("#maps output"), ["4, taps fixed"])
+
     def test_soft_and_hard_are_one_curve_where_they_are_equal(self):
         runs = [make_run(self.path("equal")), make_run(self.path("other"), seed=7)]
         path = os.path.join(runs[0], "metrics.jsonl")
@@ -359,8 +414,8 @@ class Page(CommandTest):
         self.open(*runs)
         self.choose("#maps-run", "1")
         self.assertIn("5, T = ", self.texts("#maps output")[0])
-        self.choose("#sureness-layer", "1:3")
-        self.assertEqual(self.texts("#sureness h3"), ["layer1.1.conv2, two"])
+        self.choose("#confidence-layer", "1:3")
+        self.assertEqual(self.texts("#confidence h3"), ["layer1.1.conv2, two"])
         before = self.count("#agreement .chart .curve")
         self.choose("#agreement-layer", "0:2")
         self.assertEqual(self.count("#agreement .chart .curve"), before + 1)
@@ -381,7 +436,7 @@ class Page(CommandTest):
         self.browser.hover("h1")
         self.assertTrue(self.script("document.getElementById('tip').hidden"))
         for selector, words in (("#gap .chart svg", r"Epoch 39: sal .* points"),
-                                ("#sureness .chart svg", r"Epoch 39: max P 0.95 to 1.00 "),
+                                ("#confidence .chart svg", r"Epoch 39: max P 0.95 to 1.00 "),
                                 ("#maps figure svg", r"layer1.0.conv1, shift \+1 down, 0 right: ")):
             self.script("document.querySelector(arguments[0]).focus()", selector)
             self.browser.type(selector, "\ue014\ue012")  # right, left
@@ -437,7 +492,7 @@ class Page(CommandTest):
 
     def test_sections_without_data_say_so(self):
         self.open(make_run(self.path("dense"), method="conv"))
-        for section in ("gap", "maps", "sureness", "agreement"):
+        for section in ("gap", "maps", "confidence", "agreement"):
             self.assertIn("Dense networks only", self.texts(f"#{section} .note")[0])
             self.assertEqual(self.count(f"#{section} svg"), 0)
         self.open(make_run(self.path("new"), epochs=0))
@@ -458,7 +513,7 @@ class Page(CommandTest):
         for shown in (runs, runs[:1], runs[1:2], runs[2:]):
             self.open(*shown)
             self.assertEqual(self.count("#summary tbody tr"), len(shown))
-            self.assertEqual(self.texts("#summary .note")[-1].startswith("Not shown of "), True)
+            self.assertEqual(self.texts("#summary .note")[-1].startswith("Damaged files of "), True)
             self.assertEqual(self.count("#curves .chart svg"), 4)
         self.open(*runs)
         rows = self.texts("#summary tbody tr")

@@ -208,7 +208,7 @@ class Nets(CommandTest):
         for share in ("4x", "0x4", "4x4x4", "allx0", "x4", "0", "most"):
             self.refused(2, f"expected outputs (4), outputs x inputs (4x4), all or allx4 for --share, got '{share}'",
                          "nets", "resnet20", f"--share={share}")
-        self.refused(2, "expected --relax to be auto, softmax, straight-through, got 'ste'", "nets", "resnet20",
+        self.refused(2, "expected --relax to be auto, softmax or straight-through, got 'ste'", "nets", "resnet20",
                      "--relax", "ste")
         self.refused(2, "resnet20 has no expansion to set (shiftresnetN,", "nets", "resnet20", "--expansion", 2)
         self.refused(2, "shiftnet-a has no kernel to set", "nets", "shiftnet-a", "--kernel", 3)

@@ -169,7 +169,7 @@ TEST(Divergence, ARunThatStartsOverKeepsWhatItWrites) {
   train_in(dir / "run", small_recipe(), 8);
   for (const Checkpoint& checkpoint : checkpoints(dir / "run").list()) spoil(checkpoint, "model.safetensors", kNan);
   const Outcome outcome = train_in(dir / "run", small_recipe(), 1);
-  EXPECT_TRUE(has_notice(outcome, "there is no good checkpoint: starting over"));
+  EXPECT_TRUE(has_notice(outcome, "there is no good checkpoint: starting from the beginning"));
   EXPECT_EQ(checkpoints(dir / "run").find("last").state.step, 2);  // one more than it was stopped after
   EXPECT_TRUE(has_notice(train_in(dir / "run", small_recipe()), "resuming after step 2 of 18"));
 }

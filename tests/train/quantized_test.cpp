@@ -200,7 +200,7 @@ TEST(QuantizedTraining, EnginesTrainAlike) {
   recipe.epochs = 1;
   expect_states_alike(states_by_engine(dir.path(), recipe, {EngineChoice::kPlain, EngineChoice::kCaptured}));
   recipe.engine = EngineChoice::kFused;
-  expect_error(ErrorKind::kUsage, "no fused steps for this run: it is trained for int8 (quantize)",
+  expect_error(ErrorKind::kUsage, "fused steps are not available for this run: it is trained for int8 (quantize)",
                [&] { train_in(dir / "fused", recipe); });
 }
 

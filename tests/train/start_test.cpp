@@ -126,7 +126,7 @@ TEST(FreezeLayers, IsRefusedWhereItCannotBe) {
   recipe.freeze_layers = "!fc.*";
   check_frozen_layers(recipe, recipe_network(recipe, 10, 32));
   recipe.engine = EngineChoice::kFused;
-  expect_error(ErrorKind::kUsage, "no fused steps for this run: some of its parameters are not trained",
+  expect_error(ErrorKind::kUsage, "fused steps are not available for this run: some of its parameters are not trained",
                [&] { train_in(dir / "run", recipe); });
 }
 

@@ -150,7 +150,7 @@ int run_bench_data(const DataBench& bench) {
 
 void add_bench_data(CLI::App& bench, Action& action) {
   auto options = std::make_shared<DataBench>();
-  CLI::App* verb = bench.add_subcommand("data", "how fast training images are decoded and cropped");
+  CLI::App* verb = bench.add_subcommand("data", "time how fast training images are decoded and cropped");
   verb->add_option("--data", options->data, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR")
       ->required()
       ->check(offered(data_words()))

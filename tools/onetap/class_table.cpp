@@ -36,7 +36,7 @@ ClassScores class_scores(const Predictions& predictions, const std::vector<std::
 std::string class_table(const ClassScores& scores) {
   using A = Table::Align;
   const size_t count = scores.classes.size();
-  Table table({{"class"}, {"images", A::kRight}, {"accuracy", A::kRight}, {"most often taken for"}});
+  Table table({{"class"}, {"images", A::kRight}, {"accuracy", A::kRight}, {"most frequent error"}});
   for (size_t label = 0; label < count; ++label) {
     table.add({scores.classes[label], fmt::format("{}", scores.images(label)), percent_text(accuracy(scores, label)),
                mistake_text(scores, label)});
@@ -45,7 +45,7 @@ std::string class_table(const ClassScores& scores) {
   if (count > 5) text += fmt::format("top-5 accuracy: {}\n", percent_text(scores.top5));
   constexpr size_t kMostColumns = 20;
   if (count > kMostColumns) return text;
-  std::vector<Table::Column> columns = {{"images of, taken for"}};
+  std::vector<Table::Column> columns = {{"images of, predicted as"}};
   for (const std::string& name : scores.classes) columns.push_back({printable(name), A::kRight});
   Table matrix(columns);
   for (size_t label = 0; label < count; ++label) {

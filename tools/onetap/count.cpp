@@ -234,11 +234,11 @@ int run_count(const CountArguments& options) {
 
 void add_count(CLI::App& app, Action& action) {
   auto options = std::make_shared<CountArguments>();
-  CLI::App* verb = app.add_subcommand("count", "parameters, MACs, activations and bytes of a network");
+  CLI::App* verb = app.add_subcommand("count", "count parameters, MACs, activations and bytes of a network");
   options->network.add(*verb, "an architecture, a network text file, a run or a .tap file");
   verb->get_option("NETWORK")->required();
   const std::map<std::string, CountRules> rules = {{"paper", CountRules::kPaper}, {"plain", CountRules::kPlain}};
-  verb->add_option("--rules", options->rules, "paper: the finished network; plain: what PyTorch counters print")
+  verb->add_option("--rules", options->rules, "paper: the hard network; plain: what PyTorch counters print")
       ->transform(CLI::Transformer(rules))
       ->option_text("paper|plain [paper]");
   const std::map<std::string, ShortcutRule> shortcuts = {

@@ -134,7 +134,8 @@ int run_eval(const EvalArguments& options) {
 
 void add_eval(CLI::App& app, Action& action) {
   auto options = std::make_shared<EvalArguments>();
-  CLI::App* verb = app.add_subcommand("eval", "accuracy of runs (soft and hard) and of .tap files on a test set");
+  CLI::App* verb =
+      app.add_subcommand("eval", "measure the accuracy of runs (soft and hard) and of .tap files on a test set");
   verb->add_option("RUN", options->paths, "run directories and .tap files")->required();
   verb->add_option("--data", options->data,
                    "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR (default: the run's own; needed for a .tap)")

@@ -92,7 +92,7 @@ void print_network_table(const Graph& graph, const NetworkCount& count) {
   table.rule();
   table.add({graph.name(), "", "", "", "", with_thousands(count.params), with_thousands(count.macs), ""});
   std::cout << table.text()
-            << "\nparams: 32-bit words of the finished network, kept weights and tap positions, as the paper counts.\n";
+            << "\nparams: 32-bit words of the hard network, kept weights and tap positions, as the paper counts.\n";
 }
 
 int run_nets(const NetsOptions& options) {

@@ -241,7 +241,7 @@ void add_quantize(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1024))
       ->option_text("N");
   add_memory_option(*verb, arguments->memory_limit);
-  verb->add_flag("--json", arguments->json, "for programs");
+  verb->add_flag("--json", arguments->json, "print JSON");
   verb->footer(
       "Examples:\n"
       "  onetap quantize model.tap --data cifar10:DIR -o model-int8.tap\n"

@@ -99,7 +99,7 @@ int run_report(const ReportOptions& options) {
 
 void add_report(CLI::App& app, Action& action) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App* verb = app.add_subcommand("report", "one HTML page about runs: curves, heat maps, counts");
+  CLI::App* verb = app.add_subcommand("report", "make an HTML page about runs: curves, heat maps, counts");
   verb->add_option("RUN", options->runs,
                    "run directories, finished or in progress; or folders that contain some, such as a sweep")
       ->required();

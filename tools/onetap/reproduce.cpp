@@ -341,8 +341,8 @@ int run_reproduce(const ReproduceOptions& given) {
 
 void add_reproduce(CLI::App& app, Action& action) {
   auto options = std::make_shared<ReproduceOptions>();
-  CLI::App* verb =
-      app.add_subcommand("reproduce", "the paper's tables and figures, with our results and the published ones");
+  CLI::App* verb = app.add_subcommand(
+      "reproduce", "run the paper's experiments: tables and figures with our results and the published ones");
   std::vector<std::string> words = experiment_names();
   words.emplace_back("all");
   verb->add_option("NAME", options->names, "experiments ('--list' prints them), or all for those of the paper")

@@ -84,10 +84,15 @@ std::string wait_text(double share) {
   return share < kWorthSaying ? "" : fmt::format(" ({:.0f} % waiting for data)", 100 * share);
 }
 
-std::string step_text(const StepReport& r) {
-  return fmt::format("epoch {}/{}  step {}/{}  loss {:.3f}  acc {}  lr {:.3g}  T {:.3g}  {:.0f} img/s{}  ETA {}",
-                     r.epoch, r.epochs, r.step_in_epoch, r.steps_per_epoch, r.loss, percent_text(r.accuracy), r.lr,
-                     r.temperature, r.img_per_s, wait_text(r.data_wait), duration_text(r.eta_s));
+std::string temperature_text(double temperature) {
+  return temperature <= Schedule::kHardTemperature ? "  taps fixed" : fmt::format("  T {:.3g}", temperature);
+}
+
+std::string step_text(const StepReport& r, bool has_soft) {
+  return fmt::format("epoch {}/{}  step {}/{}  loss {:.3f}  acc {}  lr {:.3g}{}  {:.0f} img/s{}  ETA {}", r.epoch,
+                     r.epochs, r.step_in_epoch, r.steps_per_epoch, r.loss, percent_text(r.accuracy), r.lr,
+                     has_soft ? temperature_text(r.temperature) : "", r.img_per_s, wait_text(r.data_wait),
+                     duration_text(r.eta_s));
 }
 
 std::string epoch_text(const EpochReport& r, bool has_soft) {
@@ -99,13 +104,13 @@ std::string epoch_text(const EpochReport& r, bool has_soft) {
   const std::string test = scores(r.test) + (r.held_test ? "  " + scores(*r.held_test) : "");
   return fmt::format("epoch {}/{}  loss {:.4f}  train {}  {}  lr {:.3g}{}  {:.0f} img/s{}  {}", r.epoch, r.epochs,
                      r.train.loss, percent_text(r.train.acc_soft), test, r.train.lr,
-                     has_soft ? fmt::format("  T {:.3g}", r.train.temperature) : "", r.train.img_per_s,
+                     has_soft ? temperature_text(r.train.temperature) : "", r.train.img_per_s,
                      wait_text(r.train.data_wait.value_or(0)), duration_text(r.test.wall_s));
 }
 
 TrainEvents console_events(bool has_soft) {
   TrainEvents events;
-  events.on_step = [](const StepReport& report) { console().progress(step_text(report)); };
+  events.on_step = [has_soft](const StepReport& report) { console().progress(step_text(report, has_soft)); };
   events.on_epoch = [has_soft](const EpochReport& report) { console().note(epoch_text(report, has_soft)); };
   events.on_test_images = [](int64_t done, int64_t total) {
     console().progress(fmt::format("testing {}/{}", done, total));
@@ -126,8 +131,9 @@ void describe(const Recipe& recipe, const DataSource& source, const Graph& graph
     const int64_t side = graph.input().shape[1];
     console().note(fmt::format("images are cropped and scaled to {0}x{0} pixels (--image-size)", side));
   }
-  console().note(fmt::format("{}, method {}: {} parameters in training, {} in the finished network", graph.name(),
-                             recipe.method, with_thousands(dense.params), with_thousands(kept.params)));
+  const std::string in_training = with_thousands(dense.params), hard = with_thousands(kept.params);
+  console().note(fmt::format("{}, method {}: {} parameters{}", graph.name(), recipe.method, in_training,
+                             hard == in_training ? "" : " in training, " + hard + " in the hard network"));
 }
 
 void print_result(const TrainOptions& options, const RunFiles& files, bool has_soft) {
@@ -222,8 +228,8 @@ int run_along(RankGroup& ranks) {
 
 // One process alone, or rank 0.
 int run_train(const TrainOptions& options, RankGroup* ranks) {
-  if (options.out.empty() && !options.dry_run) fail_usage("[train] expected --out RUN, the directory for this run");
   RecipeRequest request = read_recipe_request(options.recipe_path, options.flags);
+  if (options.out.empty() && !options.dry_run) fail_usage("[train] expected --out RUN, the directory for this run");
   if (options.fast_dev_run) shorten(request.recipe);
   const RunFiles files(options.out);
   check_something_to_extend(request, files);
@@ -265,8 +271,9 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
   if (extending && !options.dry_run) {
     directory.extend(recipe);
     const Schedule schedule(recipe, 1);
-    console().note(fmt::format("extended by {} epochs to {}, at learning rate {:.3g} (--extend-lr)",
-                               request.recipe.extend, recipe.all_epochs(), schedule.learning_rate(recipe.epochs)));
+    console().note(fmt::format("extended by {} epoch{} to {}, at learning rate {:.3g} (--extend-lr)",
+                               request.recipe.extend, request.recipe.extend == 1 ? "" : "s", recipe.all_epochs(),
+                               schedule.learning_rate(recipe.epochs)));
   }
   if (ranks != nullptr) {
     if (ranks->size() > 1) console().note(fmt::format("{} ranks, each computes a part of every batch", ranks->size()));

@@ -28,13 +28,13 @@ struct TrainingVerb {
 };
 inline constexpr TrainingVerb kTrain = {"train", "train a network, or resume a run", &TrainingModule::add_train};
 inline constexpr TrainingVerb kFreeze = {
-    "freeze", "a run to a .tap file: kept taps alone, batch norm folded; compares outputs on test images",
+    "freeze", "convert a run to a .tap file: hard max, batch norm folded; compares outputs on test images",
     &TrainingModule::add_freeze};
 inline constexpr TrainingVerb kPrune = {"prune", "cut channels out of a trained dense network: l1, nisp, pcas",
                                         &TrainingModule::add_prune};
 inline constexpr TrainingVerb kSensitivity = {"sensitivity", "harden one layer at a time: which layers to leave dense",
                                               &TrainingModule::add_sensitivity};
-inline constexpr TrainingVerb kBenchTrain = {"train", "what a training step costs, phase by phase",
+inline constexpr TrainingVerb kBenchTrain = {"train", "time a training step, phase by phase",
                                              &TrainingModule::add_bench_train};
 
 // Thrown by the parser when the command line names a verb whose options are not known yet: open the library, and parse

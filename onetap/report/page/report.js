@@ -112,7 +112,7 @@ function summarySection(runs) {
           "tbody", {},
           ...runs.map((run, i) => element("tr", {}, ...columns.map((column) => cell(column, run, i))))));
   const waiting = runs.filter((run) => run.epochs_total !== null && run.epochs_done < run.epochs_total);
-  const damage = runs.flatMap((run) => run.notices.map((text) => note(`Not shown of ${run.name}: ${text}`)));
+  const damage = runs.flatMap((run) => run.notices.map((text) => note(`Damaged files of ${run.name} are not shown: ${text}`)));
   const said = headline(runs);
   return [
     said ? element("p", {class: "headline"}, said) : null,
@@ -126,16 +126,18 @@ function summarySection(runs) {
   ];
 }
 
-// What the best pruned run gives against a dense run of the same network on the same data; without one, against the
-// size that its own network has with every tap.
+// The most accurate pruned run against the most accurate dense run of the same network, width and data; without one,
+// against a larger dense network of the same architecture; without one, against its own size with every tap.
 function headline(runs) {
-  const done = runs.filter((run) => isNumber(run.final_hard) && isNumber(run.params));
-  const pruned = done.filter((run) => isNumber(run.dense_params) && run.dense_params > run.params)
-                     .sort((a, b) => b.final_hard - a.final_hard);
+  const byAccuracy = runs.filter((run) => run.tested && isNumber(run.final_hard) && isNumber(run.params))
+                         .sort((a, b) => b.final_hard - a.final_hard);
+  const pruned = byAccuracy.filter((run) => isNumber(run.dense_params) && run.dense_params > run.params);
   if (pruned.length === 0) return null;
-  const isBase = (one, run) => one.method === "dense" && one.network === run.network && one.data === run.data;
-  const pair = pruned.map((run) => ({run, base: done.find((one) => isBase(one, run))})).find(({base}) => base);
-  const {run, base} = pair || {run: pruned[0], base: null};
+  const isDense = (one, run) => one.method === "dense" && one.network === run.network && one.data === run.data;
+  const pairBy = (isBase) => pruned.map((run) => ({run, base: byAccuracy.find((one) => isDense(one, run) && isBase(one, run))}))
+                                 .find(({base}) => base);
+  const {run, base} = pairBy((one, of) => one.params === of.dense_params) ||
+      pairBy((one, of) => one.params > of.params) || {run: pruned[0], base: null};
   const fewer = `${((base ? base.params : run.dense_params) / run.params).toFixed(1)}x fewer words`;
   if (!base) return `${run.name}: ${fewer} than the same network with every tap, ${percent(run.final_hard)} hard accuracy`;
   const points = 100 * (run.final_hard - base.final_hard);
@@ -157,8 +159,8 @@ function csvText(rows) {
 function summaryCsv(runs) {
   const name = (column) => column.text.toLowerCase().replaceAll(" ", "_");
   return csvText([
-    [...SUMMARY_COLUMNS.map(name), "data", "seed"],
-    ...runs.map((run) => [...SUMMARY_COLUMNS.map((column) => column.csv(run)), run.data, run.seed])
+    [...SUMMARY_COLUMNS.map(name), "width", "data", "seed"],
+    ...runs.map((run) => [...SUMMARY_COLUMNS.map((column) => column.csv(run)), run.width, run.data, run.seed])
   ]);
 }
 
@@ -223,7 +225,7 @@ function recipeDifference(runs, defaults) {
 
 function classesSection(runs) {
   const choices = runs.map((run, i) => ({run, i})).filter(({run}) => run.classes !== null);
-  if (choices.length === 0) return [note("Not measured: ‘onetap eval RUN --per-class’ does, and keeps it in the run.")];
+  if (choices.length === 0) return [note("Not measured. ‘onetap eval RUN --per-class’ measures it and stores the result in the run.")];
   const host = element("div", {});
   const show = (i) => host.replaceChildren(...classTables(runs[i].classes));
   show(choices[0].i);
@@ -249,7 +251,7 @@ function classTables({form, step, top5, names, confusion}) {
       (text, i) => element("th", {scope: "col", class: i === 1 || i === 2 ? "number" : null}, text))));
   const table = scrollBox(
       "Accuracy of every class", "scroll tall",
-      element("table", {}, head("Class", "Images", "Accuracy", "Most often taken for"), element("tbody", {}, ...rows)));
+      element("table", {}, head("Class", "Images", "Accuracy", "Most frequent error"), element("tbody", {}, ...rows)));
   const facts = `The ${form} network after step ${thousands(step)}` +
       (names.length > 5 ? `; top-5 accuracy ${percent(top5)}.` : ".");
   const most = 40;
@@ -261,11 +263,11 @@ function confusionMap(names, at, images) {
   const cell = (label, answer) => {
     const share = images[label] > 0 ? at(label, answer) / images[label] : 0;
     return element(
-        "td", {class: `heat ${shade(share, 1)}`, title: `${names[label]} taken for ${names[answer]}: ${percent(share)}`},
+        "td", {class: `heat ${shade(share, 1)}`, title: `${names[label]} predicted as ${names[answer]}: ${percent(share)}`},
         at(label, answer) > 0 ? String(at(label, answer)) : "");
   };
   return element(
-      "div", {id: "confusion"}, element("h3", {}, "Confusion matrix: rows are the classes, columns the answers"),
+      "div", {id: "confusion"}, element("h3", {}, "Confusion matrix: rows are the classes, columns the predictions"),
       scrollBox(
           "Confusion matrix", "scroll",
           element(
@@ -353,7 +355,7 @@ function layersSection(runs) {
   ];
 }
 
-// Large numbers are what one looks for first, names from a to z.
+// Large numbers first, names from a to z.
 function sortBy(state, column) {
   state.up = state.key === column.key ? !state.up : !column.sum;
   state.key = column.key;
@@ -432,7 +434,7 @@ function start() {
   fillSection("classes", classesSection(runs));
   fillSection("gap", gapSection(runs));
   fillSection("maps", mapsSection(runs));
-  fillSection("sureness", surenessSection(runs));
+  fillSection("confidence", confidenceSection(runs));
   fillSection("agreement", agreementSection(runs));
   fillSection("memory", memorySection(runs, paper));
   fillSection("layers", layersSection(runs));

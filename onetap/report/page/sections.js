@@ -15,24 +15,30 @@ const inPercent = (points) => points.map((point) => ({...point, y: isNumber(poin
 
 // --- learning curves ---
 
+// The set that all runs are tested on after an epoch; null if it is the test set of some and the validation set of others.
+const watchedByAll = (runs) => (runs.every((run) => run.watched === runs[0].watched) ? runs[0].watched : null);
+
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
 function curvesSection(runs) {
   const single = runs.length === 1;
-  const watched = runs.every((run) => run.watched === "validation") ? "validation" : "test";
+  const watched = watchedByAll(runs);
   const named = (run, kind) => (single ? kind : `${run.name}, ${kind}`);
-  const pair = (dashedKey, dashedName, solidKey, solidName) => runs.flatMap(
+  const tested = (run, kind) => named(run, watched === null ? `${run.watched} ${kind}` : kind);
+  const losses = () => runs.flatMap(
       (run, i) =>
-          [{name: named(run, dashedName), style: {...runStyle(i), dashed: true}, points: column(run, dashedKey)},
-           {name: named(run, solidName), style: runStyle(i), points: column(run, solidKey)}]);
+          [{name: named(run, "train"), style: {...runStyle(i), dashed: true}, points: column(run, "train_loss")},
+           {name: named(run, run.watched), style: runStyle(i), points: column(run, "test_loss")}]);
   // Without a soft form both are one network, and one line.
   const accuracies = () => runs.flatMap((run, i) => {
     const curve = (key, name, dashed) =>
         ({name, style: {...runStyle(i), dashed}, points: inPercent(column(run, key))});
-    if (!run.sal) return [curve("soft", single ? run.watched : run.name, false)];
+    if (!run.sal) return [curve("soft", single || watched === null ? named(run, run.watched) : run.name, false)];
     // So it is where training itself is hard (straight-through): the second line would hide the first.
     if (run.curves.soft.every((soft, at) => soft === run.curves.hard[at])) {
-      return [curve("hard", named(run, "soft and hard"), false)];
+      return [curve("hard", tested(run, "soft and hard"), false)];
     }
-    return [curve("soft", named(run, "soft"), true), curve("hard", named(run, "hard"), false)];
+    return [curve("soft", tested(run, "soft"), true), curve("hard", tested(run, "hard"), false)];
   });
   const one = (key, name) =>
       runs.map((run, i) => ({name: single ? name : run.name, style: runStyle(i), points: column(run, key)}));
@@ -43,10 +49,10 @@ function curvesSection(runs) {
         x: EPOCH_AXIS,
         y: {title: "Cross-entropy", ...plain},
         logSwitch: true,
-        series: pair("train_loss", "train", "test_loss", watched)
+        series: losses()
       }),
       chartPanel({
-        title: `${watched === "test" ? "Test" : "Validation"} accuracy`,
+        title: watched === null ? "Accuracy" : `${capital(watched)} accuracy`,
         x: EPOCH_AXIS,
         y: {title: "Accuracy (%)", format: (value) => significant(value, 3), exact: (value) => `${value.toFixed(2)} %`},
         series: accuracies()
@@ -70,8 +76,10 @@ function curvesSection(runs) {
 function gapSection(runs) {
   const withAttention = runs.filter((run) => run.sal);
   if (withAttention.length === 0) return [note("Dense networks only: soft and hard are the same network.")];
+  const watched = watchedByAll(withAttention);
+  const named = (run) => (watched === null ? `${run.name}, ${run.watched}` : run.name);
   return [chartPanel({
-    title: "Soft minus hard test accuracy",
+    title: `Soft minus hard ${watched === null ? "" : `${watched} `}accuracy`,
     x: EPOCH_AXIS,
     height: 240,
     y: {
@@ -81,7 +89,7 @@ function gapSection(runs) {
       exact: (value) => `${value.toFixed(2)} points`
     },
     series: withAttention.map(
-        (run) => ({name: run.name, style: runStyle(runs.indexOf(run)), points: inPercent(column(run, "gap"))}))
+        (run) => ({name: named(run), style: runStyle(runs.indexOf(run)), points: inPercent(column(run, "gap"))}))
   })];
 }
 
@@ -92,8 +100,8 @@ function noAttention(runs) {
   if (trained.length === 0) return note("Dense networks only: there is no attention to show.");
   const started = trained.some((run) => run.epochs_done > 0);
   return note(
-      started ? "These runs have no attention.jsonl: there is no attention on record." :
-                "No epoch is done yet: there is no attention on record.");
+      started ? "These runs have no attention.jsonl: their attention was not recorded." :
+                "No epoch is done yet: no attention has been recorded.");
 }
 
 const attentive = (runs) => runs.map((run, i) => ({run, i})).filter(({run}) => run.attention !== null);
@@ -121,7 +129,9 @@ function mapsOfRun(attention) {
   const update = () => {
     const top = scaleTop(largestShare(attention, state.what));
     scale.replaceChildren(scaleLegend(state.what === "kept" ? "Share of kept taps" : "Mean of P", top));
-    epochName.textContent = `${attention.epoch[state.at]}, T = ${significant(attention.temperature[state.at], 3)}`;
+    const temperature = attention.temperature[state.at];
+    epochName.textContent =
+        `${attention.epoch[state.at]}, ${isNumber(temperature) ? `T = ${significant(temperature, 3)}` : "taps fixed"}`;
     for (const map of maps) map.update(state, top);
   };
   const arrange = () => {
@@ -252,7 +262,7 @@ function layerOptions(runs, choices, everything) {
   return choices.map((choice) => ({text: choice.run.name, group: items(choice)}));
 }
 
-function surenessSection(runs) {
+function confidenceSection(runs) {
   const choices = attentive(runs);
   if (choices.length === 0) return [noAttention(runs)];
   const host = element("div", {});
@@ -272,7 +282,7 @@ function surenessSection(runs) {
   return [
     element(
         "div", {class: "controls"},
-        chooser("Layers", "sureness-layer", layerOptions(runs, choices, "all layers"), show)),
+        chooser("Layers", "confidence-layer", layerOptions(runs, choices, "all layers"), show)),
     host
   ];
 }
@@ -316,7 +326,7 @@ function agreementSection(runs) {
   return [
     element(
         "div", {class: "controls"},
-        chooser("Beside the mean", "agreement-layer", layerOptions(runs, choices, "no single layer"), show)),
+        chooser("Compare with", "agreement-layer", layerOptions(runs, choices, "no layer"), show)),
     host, ...still
   ];
 }
@@ -350,7 +360,7 @@ function dataName(run) {
   return path ? `${kind}:${path.replace(/\/+$/, "").split("/").pop()}` : kind;
 }
 
-// The paper's points are of CIFAR-10: runs on other data have charts of their own.
+// The paper's points are for CIFAR-10: runs on other data have charts of their own.
 function memorySection(runs, paper) {
   const groups = new Map();
   for (const run of runs.filter((one) => isNumber(one.memory))) {
@@ -359,12 +369,13 @@ function memorySection(runs, paper) {
   }
   if (groups.size === 0) return [note("No run has a network that can be read.")];
   const panels = [...groups].map(([name, ours]) => memoryPanel(name, ours, name === "CIFAR-10" ? paper : []));
-  if (!groups.has("CIFAR-10")) panels.push(note("The paper’s points are of CIFAR-10, and no run here is."));
+  if (!groups.has("CIFAR-10")) panels.push(note("The paper’s points are not shown: they are for CIFAR-10, and no run here uses it."));
   return panels;
 }
 
 function memoryPanel(name, runs, paper) {
   const curves = [...new Set(paper.map((point) => point.curve))];
+  const named = (run) => (run.tested ? run.name : `${run.name} (validation)`);
   const paperName = (point) => `${point.curve}${point.width === null ? "" : `, width ${point.width}`} (paper)`;
   const published =
       curves.map((curve, i) => ({
@@ -375,13 +386,13 @@ function memoryPanel(name, runs, paper) {
                                .sort((a, b) => a.x - b.x)
                  }));
   const ours = runs.map((run) => ({
-                          name: run.name,
+                          name: named(run),
                           named: true,
                           style: {colour: "ink", marker: "star", line: false},
                           points: [{
                             x: run.memory,
                             y: isNumber(run.final_hard) ? 100 * run.final_hard : null,
-                            name: run.name
+                            name: named(run)
                           }]
                         }));
   return chartPanel({
