@@ -23,6 +23,9 @@ CORTEX = {  # the processor's flags, and a board that has it or one that runs it
     "M55": (["-mcpu=cortex-m55", "-mfloat-abi=hard"], "mps3-an547"),
     "M55 without MVE": (["-mcpu=cortex-m55+nomve", "-mfloat-abi=hard"], "mps3-an547"),
 }
+# What has other instructions than a Cortex-M: the code compiles, in plain C.
+PLAIN_ARM = [["-march=armv7-a", "-marm"], ["-march=armv5te", "-marm"], ["-mcpu=cortex-m4", "-mthumb", "-mbig-endian"],
+             ["-mcpu=cortex-m33+nodsp", "-mthumb"]]
 LINUX = {"AArch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"), "RISC-V": ("riscv64-linux-gnu-gcc", "qemu-riscv64")}
 NETWORKS = [("dense", "int8", "rows"), ("4x4", "int8", "rows"), ("4x4-drop", "int8", "layers"), ("1", "float", "rows")]
 # Every form of a convolution that has vectors of its own.
@@ -158,13 +161,25 @@ class Processors(CommandTest):
         for cpu in ("M55", "M4", "M7"):
             self.runs_on_cortex_m(cpu, arguments, "requantize")
 
+    def assembly(self, source, flags):
+        return subprocess.run(["arm-none-eabi-gcc", *STRICT, *flags, "-S", source, "-o", "-"], check=True,
+                              capture_output=True, text=True).stdout
+
     @unittest.skipUnless(has("arm-none-eabi-gcc"), "no arm-none-eabi-gcc")
-    def test_vectors_are_used_where_they_are(self):
+    def test_vectors_and_dsp_instructions_are_used_where_they_are(self):
         source = self.dump("4x4", "int8", "rows")[0]
-        for cpu in ("M55", "M55 without MVE"):
-            text = subprocess.run(["arm-none-eabi-gcc", *STRICT, "-mthumb", *CORTEX[cpu][0], "-S", source, "-o", "-"],
-                                  check=True, capture_output=True, text=True).stdout
-            self.assertEqual("vmladava" in text, cpu == "M55", cpu)
+        for cpu, (vectors, dsp) in {"M55": (True, False), "M55 without MVE": (False, True), "M7": (False, True),
+                                    "M4": (False, True), "M0+": (False, False)}.items():
+            text = self.assembly(source, ["-mthumb", *CORTEX[cpu][0]])
+            self.assertEqual(("vmladava" in text, "smlad" in text), (vectors, dsp), cpu)
+
+    @unittest.skipUnless(has("arm-none-eabi-gcc"), "no arm-none-eabi-gcc")
+    def test_other_arm_processors_get_plain_c(self):
+        for share in ("4x4", "1"):
+            sources = self.dump(share, "int8", "rows")
+            for flags in PLAIN_ARM:
+                subprocess.run(["arm-none-eabi-gcc", *STRICT, *flags, "-c", sources[0], "-o", self.path("net.o")], check=True)
+                self.assertFalse("smlad" in self.assembly(sources[0], flags), flags)
 
     @unittest.skipUnless(has("clang"), "no clang")
     def test_clang_does_not_warn_of_vectors_and_dsp_instructions(self):
