@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 using namespace onetap;
 using namespace onetap::testing;
@@ -61,6 +62,13 @@ TEST(Requantize, FactorsAreKeptToThirtyOneBits) {
     EXPECT_NEAR(std::ldexp(by.multiplier, -by.shift) / factor, 1, 1e-9);
     EXPECT_GE(by.multiplier, 1 << 30);
   }
+  const int32_t least = 1 << 30, most = std::numeric_limits<int32_t>::max();
+  // What 31 bits round up to the next power of two.
+  EXPECT_EQ(requantize_by(std::nextafter(0.25, 0), "test"), (Requantize{least, 32}));
+  EXPECT_EQ(requantize_by(std::nextafter(0.5, 0), "test"), (Requantize{most, 32}));  // 2^31 / 2^32 has no room
+  EXPECT_EQ(requantize_by(std::ldexp(1, -32), "test"), (Requantize{least, 62}));
+  EXPECT_EQ(requantize_by(std::nextafter(std::ldexp(1, -32), 0), "test"), (Requantize{least, 62}));
+  EXPECT_EQ(requantize_by(std::ldexp(1 - 1e-6, -32), "test").multiplier, 0);
   EXPECT_EQ(requantize_by(1e-30, "test").multiplier, 0);
   for (const double factor : {0.5, 1.0, 0.0, -0.1, std::nan("")}) {
     expect_error(ErrorKind::kData, "expected a factor between 0 and one half behind 'c'",

@@ -2,7 +2,7 @@
 #if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(__ARM_BIG_ENDIAN)
 #define VECTORS
 #endif
-/* Of Thumb-2: ARM's own encodings restrict registers. Bytes of words are taken to lie from the lowest to the highest. */
+/* Of Thumb-2: ARM's own encodings restrict registers. The lowest byte of a word is taken to be the first. */
 #if defined(__ARM_FEATURE_SIMD32) && defined(__thumb2__) && defined(__GNUC__) && !defined(__ARM_BIG_ENDIAN)
 #define DSP
 #endif
