@@ -179,3 +179,21 @@ TEST(Int8Plan, SumsOf32BitsAreRefusedBeforeTheyAreAddedUp) {
   net.layers["fc"] = bytes({1, 70000}, std::vector<int8_t>(70000, 127), {}, 0.01f, {0});
   expect_error(ErrorKind::kData, "expected sums of at most 32 bits, got 2.26695e+09 ('fc')", [&] { plan_int8(net); });
 }
+
+// Of the networks that properties are tested with.
+TEST(Int8Plan, RandomNetworksHaveResidualsAndConcatenationsOfBothTypes) {
+  int residuals = 0, mixed = 0;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    const Graph graph = random_net(seed).graph;
+    const ExecutionPlan plan = plan_execution(graph);
+    const std::vector<DType> types = int8_types(plan);
+    for (const PlannedStep& step : plan.steps) {
+      residuals += step.residual >= 0 ? 1 : 0;
+      if (step.node->op != Op::kConcat) continue;
+      const auto is_signed = [&](int v) { return types[static_cast<size_t>(v)] == DType::kI8; };
+      mixed += is_signed(step.inputs[0]) != is_signed(step.inputs[1]) ? 1 : 0;
+    }
+  }
+  EXPECT_GE(residuals, 5);
+  EXPECT_GE(mixed, 2);
+}
