@@ -5,12 +5,15 @@
 #include "onetap/graph/op.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace onetap {
 namespace {
 
-constexpr int64_t kMaxExtent = 65535;  // the generated descriptors have 16 bits
-constexpr int64_t kMaxWindow = 255;    // and 8 for what concerns a kernel
+constexpr int64_t kMaxExtent = 65535;                               // the generated descriptors have 16 bits
+constexpr int64_t kMaxWindow = 255;                                 // and 8 for what concerns a kernel
+constexpr int64_t kMaxBytes = std::numeric_limits<int32_t>::max();  // offsets are computed in 32 bits
+constexpr int64_t kMaxRows = int64_t{1} << 20;                      // of all steps: planning takes seconds
 
 void check_node(const Node& node) {
   switch (node.op) {
@@ -123,6 +126,7 @@ CProgram::CProgram(const TapNet& net, RowMode mode) {
     steps.push_back(writer);
   }
 
+  check_sizes();
   RowProgram program;
   for (int v = 0; v < static_cast<int>(values.size()); ++v) {
     const int64_t row_bytes = v == caller ? 0 : value(v).width * value(v).stride * element_bytes();
@@ -154,6 +158,24 @@ CProgram::CProgram(const TapNet& net, RowMode mode) {
   }
   rows = plan_rows(program, mode);
   arena_bytes = zeros * element_bytes() + rows.arena_bytes;
+  if (arena_bytes > kMaxBytes) {
+    fail_usage("[emit] expected at most {} bytes of RAM, got {} (most is in use around layer '{}')", kMaxBytes,
+               arena_bytes, step(rows.peak).name);
+  }
+}
+
+void CProgram::check_sizes() const {
+  for (const CValue& callers : {value(plan().input), values.back()}) {
+    const int64_t bytes = callers.channels * callers.height * callers.width * int64_t{sizeof(float)};
+    if (bytes <= kMaxBytes) continue;
+    fail_usage("[emit] expected an input and an output of at most {} bytes, got {} ('{}')", kMaxBytes, bytes,
+               callers.name);
+  }
+  int64_t count = 0;
+  for (const CStep& step : steps) count += rows_of(step) * static_cast<int64_t>(1 + step.inputs.size());
+  if (count > kMaxRows) {
+    fail_usage("[emit] expected at most {} rows of all layers and what they read, got {}", kMaxRows, count);
+  }
 }
 
 }  // namespace onetap

@@ -50,6 +50,9 @@ struct CProgram {
   RowPlan rows;
   int64_t zeros = 0;  // elements at the arena's begin that convolutions read outside of the image
   int64_t arena_bytes = 0;
+
+ private:
+  void check_sizes() const;  // before rows are planned
 };
 
 // Convolutions, and what is computed as one: linear and affine layers.

@@ -18,6 +18,14 @@ constexpr std::array kKeywords = {"auto",  "break",    "case",   "char",   "cons
                                   "short", "signed",   "sizeof", "static", "struct",  "switch",   "typedef",
                                   "union", "unsigned", "void",   "while",  "restrict"};
 
+// Targets that CMake makes itself, and headers of C, which NAME.h would hide from who includes them.
+constexpr std::array kTakenNames = {
+    "all",           "clean",   "edit_cache", "help",      "install",    "package", "package_source", "preinstall",
+    "rebuild_cache", "test",    "assert",     "complex",   "ctype",      "errno",   "fenv",           "inttypes",
+    "iso646",        "limits",  "locale",     "math",      "setjmp",     "signal",  "stdarg",         "stdbool",
+    "stddef",        "stdint",  "stdio",      "stdlib",    "string",     "tgmath",  "time",           "wchar",
+    "wctype",        "arm_mve", "arm_acle",   "ALL_BUILD", "ZERO_CHECK", "INSTALL", "PACKAGE",        "RUN_TESTS"};
+
 // {0}: name, {1}: NAME.
 std::string header_text(const TapNet& net, const CProgram& program, const std::string& name, const CSizes& sizes) {
   const CValue &in = program.value(program.plan().input), &out = program.values.back();
@@ -204,17 +212,23 @@ bool is_c_identifier(std::string_view name) {
   return std::find(kKeywords.begin(), kKeywords.end(), name) == kKeywords.end();
 }
 
+bool is_taken_name(std::string_view name) {
+  return std::find(kTakenNames.begin(), kTakenNames.end(), name) != kTakenNames.end();
+}
+
 std::string c_identifier_of(std::string_view name) {
   std::string identifier;
   for (const unsigned char c : name) identifier += c > 127 || std::isalnum(c) == 0 ? '_' : static_cast<char>(c);
   // Not in front alone: names that begin with an underscore are the compiler's.
   if (identifier.empty() || std::isalpha(static_cast<unsigned char>(identifier[0])) == 0) identifier.insert(0, "net_");
-  return is_c_identifier(identifier) ? identifier : identifier + "_net";
+  return is_c_identifier(identifier) && !is_taken_name(identifier) ? identifier : identifier + "_net";
 }
 
 CProject c_project(const TapNet& net, const CProjectOptions& options, const GoldenSample& golden) {
   const std::string& name = options.name;
   if (!is_c_identifier(name)) fail_usage("[emit] expected a name that is a C identifier, got '{}'", name);
+  if (is_taken_name(name))
+    fail_usage("[emit] expected a name that is no target of CMake or header of C, got '{}'", name);
   const CProgram program(net, options.mode);
   const CSource source(net, program, name);
   CProject project;

@@ -57,10 +57,13 @@ struct CProject {
 };
 
 bool is_c_identifier(std::string_view name);
-// The nearest C identifier: "model_int8" of "model-int8".
+// Names of CMake's own targets and of headers of C.
+bool is_taken_name(std::string_view name);
+// The nearest C identifier that is not taken: "model_int8" of "model-int8", "test_net" of "test".
 std::string c_identifier_of(std::string_view name);
 
-// kUsage if the name is no C identifier, an op has no C form, or a shape passes the limits of the generated code.
+// kUsage if the name is no C identifier or taken, an op has no C form, or a shape or the memory passes the limits of
+// the generated code.
 CProject c_project(const TapNet& net, const CProjectOptions& options, const GoldenSample& golden);
 CSizes c_sizes(const TapNet& net, RowMode mode);
 

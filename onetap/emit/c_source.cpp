@@ -20,12 +20,14 @@ using F = CFragment;
 
 // Sizes on a machine with addresses of 4 bytes.
 constexpr int64_t kValueBytes = 16, kStepBytes = 20, kPointerBytes = 4;
+constexpr int64_t kFloatConvBytes = 36, kInt8ConvBytes = 52;
 constexpr int64_t kMostWords = 64;     // of a list
 constexpr int64_t kWordBytes = 16;     // of a list, with DSP instructions
 constexpr int64_t kResultBytes = 128;  // of outputs that wait to be scaled
-constexpr int64_t kStackBytes = 330;   // beside lists and places, as measured for a Cortex-M4
+// Of the stack beside lists, places and rows of steps, as measured for a Cortex-M4.
+constexpr int64_t kFloatStackBytes = 270, kInt8StackBytes = 350;
 constexpr int64_t kUnlistedCodeBytes = 708;
-constexpr int64_t kUnlistedStackBytes = 120;
+constexpr int64_t kUnlistedStackBytes = 50;
 constexpr int64_t kMostPlaces = 512;  // of bytes: longer lists would take too much of the stack
 
 template <typename T>
@@ -78,7 +80,7 @@ CSource::CSource(const TapNet& net, const CProgram& program, std::string name)
     : net_(net), program_(program), name_(std::move(name)) {
   fragments_.insert(F::kTypes);
   for (const Node& node : net.graph.nodes()) {
-    positions_ = std::max(positions_, node.kernel.area());
+    if (is_conv_step(node.op)) positions_ = std::max(positions_, node.kernel.area());
     const int64_t alphabet = node.op == Op::kTapConv ? tap_layout(net.graph, node).alphabet()
                              : node.op == Op::kShift ? node.kernel.area()
                                                      : 0;
@@ -99,13 +101,23 @@ CSource::CSource(const TapNet& net, const CProgram& program, std::string name)
   }
   sizes_.other += static_cast<int64_t>(program.values.size()) * kValueBytes;
   for (int s = 0; s < static_cast<int>(program.steps.size()); ++s) add_step(s);
-  sizes_.other += static_cast<int64_t>(program.rows.schedule.size());
+  sizes_.other += static_cast<int64_t>(program.rows.schedule.size()) * step_index_bytes();
   sizes_.code = fragment_code_bytes(fragments_) + (all_listed_ ? 0 : kUnlistedCodeBytes);
-  const int64_t list = std::max(words_, gathered_);
-  sizes_.stack = kStackBytes + 8 * positions_ + (list > 0 ? kResultBytes + kWordBytes * list : 0) +
-                 (all_listed_ ? 0 : kUnlistedStackBytes);
+  sizes_.stack = stack_bytes();
   sizes_.arena = program.arena_bytes;
   sizes_.arena_layer = program.step(program.rows.peak).name;
+}
+
+int64_t CSource::step_index_bytes() const {
+  return program_.steps.size() < 256 ? 1 : 2;
+}
+
+int64_t CSource::stack_bytes() const {
+  const auto rows = round_up(static_cast<int64_t>(program_.steps.size() * sizeof(uint16_t)), kPointerBytes);
+  const int64_t places = 2 * kPointerBytes * positions_;
+  if (!program_.is_int8()) return kFloatStackBytes + rows + places;
+  return kInt8StackBytes + rows + places + kResultBytes + kWordBytes * std::max({words_, gathered_, int64_t{1}}) +
+         (all_listed_ ? 0 : kUnlistedStackBytes);
 }
 
 void CSource::count(Kind kind, int64_t bytes) {
@@ -288,7 +300,7 @@ void CSource::add_float_conv(const CStep& step, std::string& layer, std::string&
       fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}", window_text(node), form.outputs,
                   form.inputs, form.groups, form.block_inputs, form.blocks, form.share_outputs, code_bytes(form),
                   form.taps, step.planned->relu ? 1 : 0, weights, bias_name, codes),
-      36);
+      kFloatConvBytes);
 }
 
 const Int8Step& CSource::int8_step(const CStep& step) const {
@@ -302,12 +314,14 @@ std::string CSource::int8_pool_text(const CStep& step) const {
   const Requantize by = of.requantize.empty() ? Requantize{} : of.requantize[0];
   std::string dequantize;
   append_number(dequantize, of.dequantize.empty() ? 0.0f : of.dequantize[0]);
+  const int gives_floats = of.dequantize.empty() ? 0 : 1;
   const int64_t channels = program_.value(step.output).channels;
   if (node.op == Op::kGlobalAvgPool) {
-    return fmt::format("{{{}, {}, {}, {}, {}}}", by.multiplier, of.left_shift, by.shift - 32, dequantize, channels);
+    return fmt::format("{{{}, {}, {}, {}, {}, {}}}", by.multiplier, of.left_shift, by.shift - 32, gives_floats,
+                       dequantize, channels);
   }
-  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}}}", window_text(node), node.op == Op::kMaxPool ? 1 : 0,
-                     of.left_shift, by.shift - 32, by.multiplier, dequantize, channels);
+  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}}}", window_text(node), node.op == Op::kMaxPool ? 1 : 0,
+                     of.left_shift, by.shift - 32, gives_floats, by.multiplier, dequantize, channels);
 }
 
 // The scales that occur, and which of them each output has: at most as many as there are steps of weight scales.
@@ -400,13 +414,12 @@ void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& 
                                    window_text(node), form.outputs, form.inputs, form.groups, form.block_inputs,
                                    form.blocks, form.share_outputs, code_bytes(form), form.taps, bias_shift,
                                    of.left_shift, weights, starts, codes, scales, scale_of, dequantize),
-                       48);
+                       kInt8ConvBytes);
 }
 
-// The order in which steps compute their rows. Layer by layer needs no list.
+// The order in which steps compute their rows.
 std::string CSource::order_text() const {
-  const bool small = program_.steps.size() < 256;
-  return fmt::format("static const {} order[] = {{\n{}}};\n", small ? "uint8_t" : "uint16_t",
+  return fmt::format("static const uint{}_t order[] = {{\n{}}};\n", 8 * step_index_bytes(),
                      number_list(program_.rows.schedule));
 }
 
@@ -436,7 +449,7 @@ std::string CSource::model() const {
   text += fmt::format("#include \"{}.h\"\n\n#include <stddef.h>\n#include <stdint.h>\n\n", name_);
   text += fmt::format("typedef {} element; /* of the arena */\n", program_.is_int8() ? "uint8_t" : "float");
   text += fmt::format(
-      "#define POSITIONS {} /* of the largest kernel */\n#define CODE_BITS {} /* of a position */\n"
+      "#define POSITIONS {} /* of the largest kernel of a convolution */\n#define CODE_BITS {} /* of a position */\n"
       "#define HAS_EMPTY {} /* whether blocks of weights may be left out */\n",
       positions_, code_bits_, has_empty_ ? 1 : 0);
   if (program_.is_int8()) {

@@ -53,6 +53,8 @@ class CSource {
   // Defines a constant of NAME.c for the current step; returns its address.
   std::string add_constant(const std::string& type, const std::string& initializer, int64_t bytes);
   void count(Kind kind, int64_t bytes);
+  int64_t step_index_bytes() const;  // of an entry of the list of rows
+  int64_t stack_bytes() const;
   std::string order_text() const;
   std::string run_text() const;
 
@@ -61,7 +63,7 @@ class CSource {
   const std::string name_;
   int code_bits_ = 4;
   bool has_empty_ = false;
-  int64_t positions_ = 1;   // of the largest kernel
+  int64_t positions_ = 1;   // of the largest kernel of a convolution
   int64_t places_ = 4;      // of the longest list that vectors are read by
   int64_t words_ = 0;       // of the longest list of words that several outputs read
   int64_t gathered_ = 0;    // words of the longest list of inputs that lie apart

@@ -13,7 +13,7 @@
 
 namespace onetap {
 
-// Of a positive factor; kData with `what` where it is one half or more. A factor below 2^-62 gives 0.
+// Of a positive factor; kData with `what` where it is one half or more. A factor below 2^-32 gives 0.
 Requantize requantize_by(double factor, const char* what);
 
 // A value between two steps. Its zero is 0, so that zeros around a plane are zeros.

@@ -11,6 +11,7 @@
 #include "tests/support/support.h"
 
 #include <cstdlib>
+#include <limits>
 
 namespace onetap {
 namespace {
@@ -180,17 +181,89 @@ TEST(DenseForm, ComputesTheSame) {
 
 TEST(CProject, RefusesWhatItCannotWrite) {
   const TapNet net = random_tap_net(frozen_form(testing::small_resnet(Method())).graph, 1);
-  for (const char* name : {"", "1net", "my-net", "a b", "for", "n\xc3\xa4t"}) {
+  const auto named = [&](const char* name) {
     CProjectOptions options;
     options.name = name;
-    expect_error(ErrorKind::kUsage, "C identifier", [&] { c_project(net, options, golden_of(net)); });
+    c_project(net, options, golden_of(net));
+  };
+  for (const char* name : {"", "1net", "my-net", "a b", "for", "n\xc3\xa4t"}) {
+    expect_error(ErrorKind::kUsage, "C identifier", [&] { named(name); });
   }
-  const auto sizes_of = [](const std::string& nodes) {
-    c_sizes(random_tap_net(parse_network("onetap-net 1\nx = input 3x8x8\n" + nodes), 1), RowMode::kRows);
+  for (const char* name : {"test", "all", "help", "clean", "install", "string", "stdint"}) {
+    expect_error(ErrorKind::kUsage, "no target of CMake or header of C", [&] { named(name); });
+  }
+  const auto sizes_of = [](const std::string& nodes, const char* shape = "3x8x8", RowMode mode = RowMode::kRows) {
+    return c_sizes(random_tap_net(parse_network(fmt::format("onetap-net 1\nx = input {}\n{}", shape, nodes)), 1), mode);
   };
   expect_error(ErrorKind::kUsage, "got activeshift ('a')", [&] { sizes_of("a = activeshift x\n"); });
   expect_error(ErrorKind::kUsage, "at most 255 positions, and strides, pads and dilations up to it, got 256 ('c')",
                [&] { sizes_of("c = conv x out=2 kernel=16 pad=8\n"); });
+  expect_error(ErrorKind::kUsage, "an input and an output of at most 2147483647 bytes, got 14400000000 ('x')",
+               [&] { sizes_of("p = gap x\n", "1x60000x60000"); });
+  std::string relus = "a = relu x\n";
+  for (int i = 0; i < 20; ++i) relus += fmt::format("a{} = relu {}\n", i, i == 0 ? "a" : fmt::format("a{}", i - 1));
+  expect_error(ErrorKind::kUsage, "at most 1048576 rows of all layers and what they read, got 2700000",
+               [&] { sizes_of(relus, "1x60000x1"); });
+  const std::string wide = "c = conv x out=60000\np = gap c\nf = linear p out=1\n";
+  expect_error(ErrorKind::kUsage, "at most 2147483647 bytes of RAM, got 9600240000 (most is in use around layer 'c')",
+               [&] { sizes_of(wide, "1x200x200", RowMode::kLayers); });
+  EXPECT_LT(sizes_of(wide, "1x200x2").arena, 1 << 30);
+}
+
+// Values (16 bytes), steps (20, and 4 for each input), and a list of rows: a byte for each of the four of every step as
+// long as a byte can name all steps.
+TEST(CProject, CountsTheListOfRows) {
+  const auto tables = [](int64_t relus) {
+    std::string text = "onetap-net 1\nx = input 1x4x4\nr1 = relu x\n";
+    for (int64_t i = 2; i <= relus; ++i) text += fmt::format("r{} = relu r{}\n", i, i - 1);
+    return c_sizes(random_tap_net(parse_network(text), 1), RowMode::kRows).other;
+  };
+  const auto by_hand = [](int64_t relus, int64_t row) {
+    return 16 * (relus + 2) + 20 * (relus + 2) + 4 * (relus + 1) + 4 * row * (relus + 2);
+  };
+  EXPECT_EQ(tables(3), by_hand(3, 1));
+  EXPECT_EQ(tables(253), by_hand(253, 1));
+  EXPECT_EQ(tables(254), by_hand(254, 2));
+}
+
+// Places of taps are those of convolutions.
+TEST(CProject, AWindowOfAPoolTakesNoStack) {
+  const auto stack = [](int pool, int kernel) {
+    const std::string text =
+        fmt::format("onetap-net 1\nx = input 3x8x8\nc = conv x out=2 kernel={} pad={}\np = avgpool c kernel={}\n",
+                    kernel, kernel / 2, pool);
+    return c_sizes(random_tap_net(parse_network(text), 1), RowMode::kRows).stack;
+  };
+  EXPECT_EQ(stack(8, 1), stack(2, 1));
+  EXPECT_EQ(stack(2, 3), stack(2, 1) + 8 * 2 * 4);  // 8 positions more, of two pixels
+}
+
+// A mean's floats leave where a step is so small that the processor takes it for 0.
+TEST(CProject, MeansOfTinyStepsLeaveFloats) {
+  if (!has_program("gcc")) GTEST_SKIP() << "no gcc";
+  for (const char* op : {"gap x", "avgpool x kernel=8"}) {
+    TapNet net;
+    net.graph = parse_network(fmt::format("onetap-net 1\nx = input 1x8x8\np = {}\noutput p\n", op));
+    net.value_scales = {{"x", std::numeric_limits<float>::min()}};
+    const TempDir folder;
+    write_project(folder.path(), project_of(net, RowMode::kRows));
+    write_text(folder / "check.c", R"(#include "net.h"
+static float in[NET_INPUTS];
+int main(void) {
+  float out = 7.0f;
+  static float arena[NET_ARENA_BYTES / 4 + 1];
+  for (int i = 0; i < NET_INPUTS; ++i) in[i] = 1.0f;
+  net_run(in, &out, arena);
+  return out < 1.0f ? 0 : 1;
+}
+)");
+    const std::string program = (folder / "check").string();
+    // -ffast-math: numbers that are not normal become 0.
+    ASSERT_EQ(exit_code(fmt::format("cd {} && gcc -O1 -ffast-math check.c net.c net_weights.c -o check",
+                                    folder.path().string())),
+              0);
+    EXPECT_EQ(exit_code(program), 0) << op;
+  }
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ int main(int argc, char** argv) {
     make_directories(folder);
     for (const CFile& file : project.files) write_file_atomic(folder / file.name, file.text);
     const CSizes& sizes = project.sizes;
-    std::cout << fmt::format("weights {} positions {} tables {} code {} ram {}\n", sizes.weights, sizes.positions,
-                             sizes.other, sizes.code, sizes.arena);
+    std::cout << fmt::format("weights {} positions {} tables {} code {} ram {} stack {}\n", sizes.weights,
+                             sizes.positions, sizes.other, sizes.code, sizes.arena, sizes.stack);
     if (std::getenv("DUMP_TEXT") != nullptr) std::cout << network_text(net.graph);
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';

@@ -36,6 +36,16 @@ inline Graph random_graph(uint64_t seed) {
   Graph graph("random" + std::to_string(seed));
   graph.add(input_node({3, pick(8, 20), pick(8, 20)}));
   std::vector<std::string> images = {"x"};
+  // A value made before with as many rows and columns as `from`, and as many channels if `whole`: `from` too.
+  const auto like = [&](const std::string& from, bool whole) {
+    const Shape& shape = graph.node(from).shape;
+    std::vector<std::string> alike;
+    for (const std::string& image : images) {
+      const Shape& other = graph.node(image).shape;
+      if (other[1] == shape[1] && other[2] == shape[2] && (!whole || other[0] == shape[0])) alike.push_back(image);
+    }
+    return alike[random.below(static_cast<uint32_t>(alike.size()))];
+  };
   const int64_t count = pick(3, 14);
   for (int64_t i = 0; i < count; ++i) {
     const std::string name = "block" + std::to_string(i / 3) + ".n" + std::to_string(i);
@@ -52,11 +62,22 @@ inline Graph random_graph(uint64_t seed) {
         break;
       case 2:
         node.op = Op::kAdd;
-        node.inputs = {from, from};
+        node.inputs = {from, like(from, true)};
+        if (random.coin()) {  // a residual block
+          Node inner = conv_node(name + "-inner", from, shape[0], 3);
+          inner.padding = {1, 1};
+          node.inputs = {graph.add(std::move(inner)), node.inputs[1]};
+        }
         break;
       case 3:
         node.op = Op::kConcat;
-        node.inputs = {from, from};
+        node.inputs = {from, like(from, false)};
+        if (random.coin()) {  // in int8 often of both types
+          Node bent = default_node(Op::kRelu);
+          bent.name = name + "-bent";
+          bent.inputs = {from};
+          node.inputs[1] = graph.add(std::move(bent));
+        }
         break;
       case 4:
         node.op = random.coin() ? Op::kAvgPool : Op::kMaxPool;

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 using namespace onetap;
 using namespace onetap::testing;
@@ -61,6 +62,13 @@ TEST(Requantize, FactorsAreKeptToThirtyOneBits) {
     EXPECT_NEAR(std::ldexp(by.multiplier, -by.shift) / factor, 1, 1e-9);
     EXPECT_GE(by.multiplier, 1 << 30);
   }
+  const int32_t least = 1 << 30, most = std::numeric_limits<int32_t>::max();
+  // What 31 bits round up to the next power of two.
+  EXPECT_EQ(requantize_by(std::nextafter(0.25, 0), "test"), (Requantize{least, 32}));
+  EXPECT_EQ(requantize_by(std::nextafter(0.5, 0), "test"), (Requantize{most, 32}));  // 2^31 / 2^32 has no room
+  EXPECT_EQ(requantize_by(std::ldexp(1, -32), "test"), (Requantize{least, 62}));
+  EXPECT_EQ(requantize_by(std::nextafter(std::ldexp(1, -32), 0), "test"), (Requantize{least, 62}));
+  EXPECT_EQ(requantize_by(std::ldexp(1 - 1e-6, -32), "test").multiplier, 0);
   EXPECT_EQ(requantize_by(1e-30, "test").multiplier, 0);
   for (const double factor : {0.5, 1.0, 0.0, -0.1, std::nan("")}) {
     expect_error(ErrorKind::kData, "expected a factor between 0 and one half behind 'c'",
@@ -170,4 +178,22 @@ TEST(Int8Plan, SumsOf32BitsAreRefusedBeforeTheyAreAddedUp) {
   net.value_scales = {{"x", 1.0f}, {"r", 1.0f}, {"f", 1.0f}};
   net.layers["fc"] = bytes({1, 70000}, std::vector<int8_t>(70000, 127), {}, 0.01f, {0});
   expect_error(ErrorKind::kData, "expected sums of at most 32 bits, got 2.26695e+09 ('fc')", [&] { plan_int8(net); });
+}
+
+// Of the networks that properties are tested with.
+TEST(Int8Plan, RandomNetworksHaveResidualsAndConcatenationsOfBothTypes) {
+  int residuals = 0, mixed = 0;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    const Graph graph = random_net(seed).graph;
+    const ExecutionPlan plan = plan_execution(graph);
+    const std::vector<DType> types = int8_types(plan);
+    for (const PlannedStep& step : plan.steps) {
+      residuals += step.residual >= 0 ? 1 : 0;
+      if (step.node->op != Op::kConcat) continue;
+      const auto is_signed = [&](int v) { return types[static_cast<size_t>(v)] == DType::kI8; };
+      mixed += is_signed(step.inputs[0]) != is_signed(step.inputs[1]) ? 1 : 0;
+    }
+  }
+  EXPECT_GE(residuals, 5);
+  EXPECT_GE(mixed, 2);
 }

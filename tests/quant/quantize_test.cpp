@@ -6,6 +6,7 @@
 #include "onetap/graph/share.h"
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
+#include "onetap/quant/float_net.h"
 #include "onetap/quant/quantize_layer.h"
 #include "onetap/runtime/int8_reference.h"
 #include "onetap/runtime/reference.h"
@@ -199,4 +200,28 @@ TEST(Quantize, FilesTakeAByteAWeight) {
   const uint64_t length = tap_bytes(bytes).size();
   EXPECT_LE(static_cast<double>(length), 1.02 * static_cast<double>(least)) << length;
   RecordProperty("bytes", static_cast<int>(length));
+}
+
+TEST(FloatNet, HasTheNumbersThatBytesStandFor) {
+  TapNet net = made("onetap-net 1\nx = input 1x2x2\na = conv x out=2 bias=1\nr = relu a\nb = conv r out=1\noutput b\n");
+  fill(net.layers.at("b"), {1, 2});
+  net.value_scales = {{"x", 0.5f}, {"r", 2.0f}};
+  LayerTensors& a = net.layers.at("a");
+  a.weight = Tensor::of<int8_t>({3, -5}, {2, 1, 1, 1});
+  a.bias = Tensor::of<int16_t>({7, -9}, {2});
+  a.scale.base = 0.25f;
+  a.scale.steps = {0, 16};  // one octave less
+  a.scale.bias_shift = 2;
+  const TapNet floats = float_net(net);
+  EXPECT_EQ(floats.layers.at("a").weight, Tensor::of<float>({0.75f, -0.625f}, {2, 1, 1, 1}));
+  EXPECT_EQ(floats.layers.at("a").bias, Tensor::of<float>({7 * 4 * 0.125f, -9 * 4 * 0.0625f}, {2}));
+  EXPECT_EQ(floats.layers.at("b").weight, net.layers.at("b").weight);  // kept
+  EXPECT_FALSE(floats.is_int8());
+  TapNet without = net;
+  without.value_scales.erase("x");
+  expect_error(ErrorKind::kData, "expected a scale of the value of 'x'", [&] { float_net(without); });
+  TapNet huge = net;
+  huge.value_scales = {{"x", 1e-30f}, {"r", 1e10f}};
+  huge.layers.at("a").scale.base = 3e38f;
+  expect_error(ErrorKind::kData, "that floats can hold, got 9e+38 ('a')", [&] { float_net(huge); });
 }

@@ -23,6 +23,9 @@ CORTEX = {  # the processor's flags, and a board that has it or one that runs it
     "M55": (["-mcpu=cortex-m55", "-mfloat-abi=hard"], "mps3-an547"),
     "M55 without MVE": (["-mcpu=cortex-m55+nomve", "-mfloat-abi=hard"], "mps3-an547"),
 }
+# What has other instructions than a Cortex-M: the code compiles, in plain C.
+PLAIN_ARM = [["-march=armv7-a", "-marm"], ["-march=armv5te", "-marm"], ["-mcpu=cortex-m4", "-mthumb", "-mbig-endian"],
+             ["-mcpu=cortex-m33+nodsp", "-mthumb"]]
 LINUX = {"AArch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"), "RISC-V": ("riscv64-linux-gnu-gcc", "qemu-riscv64")}
 NETWORKS = [("dense", "int8", "rows"), ("4x4", "int8", "rows"), ("4x4-drop", "int8", "layers"), ("1", "float", "rows")]
 # Every form of a convolution that has vectors of its own.
@@ -32,6 +35,12 @@ VECTOR_NETWORKS = [("resnet8", "8", "4"), ("resnet8", "6", "1-drop"), ("resnet8"
 # more words than are listed, more inputs than are gathered.
 DSP_NETWORKS = [("resnet8", "6", "4x4"), ("resnet8", "7", "2x4-drop"), ("resnet8", "20", "6x8"), ("resnet8", "24", "12x4"),
                 ("resnet8", "72", "4x4-drop"), ("resnet8", "14", "dense"), ("resnet8", "68", "1")]
+
+
+# With and without lists, words that lie apart, large kernels, many steps.
+SIZED_NETWORKS = [("dense", "int8", "resnet8", "16"), ("4x4", "int8", "resnet8", "16"), ("1", "int8", "resnet8", "68"),
+                  ("dense", "int8", "mobilenetv2", "4"), ("4x4", "int8", "resnet44", "4"), ("dense", "int8", "random:3", "0"),
+                  ("4x4", "float", "resnet8", "8"), ("dense", "float", "mobilenetv2", "4")]
 
 
 def has(*tools):
@@ -64,6 +73,18 @@ class Verb(CommandTest):
         subprocess.run(["cc", *STRICT, *sources, "-o", self.path("selftest")], check=True)
         self.assertEqual(subprocess.run([self.path("selftest")]).returncode, 1)
 
+    def test_writes_to_any_name_of_a_folder(self):
+        tap = self.network()
+        os.mkdir(self.path("here"))
+        same = os.stat(self.path("here")).st_ino
+        self.succeeds("export", tap, "--to", "c", "-o", ".", cwd=self.path("here"))
+        self.assertEqual(os.stat(self.path("here")).st_ino, same)
+        for out in ("new", "slash/", "dot/.", "../up", "here/../there"):
+            self.succeeds("export", tap, "--to", "c", "-o", out, cwd=self.path("here") if out[0] == "." else self.dir)
+        for folder in ("here", "new", "slash", "dot", "up", "there"):
+            self.assertIn("small.c", os.listdir(self.path(folder)))
+        self.assertEqual(len(os.listdir(self.dir)), 7)
+
     def test_json(self):
         tap = self.network()
         sizes = json.loads(self.succeeds("export", tap, "--to", "c", "-o", self.path("c"), "--json").stdout)
@@ -79,6 +100,14 @@ class Verb(CommandTest):
             result = self.succeeds("export", self.network(name=stem), "--to", "c", "-o", self.path(name))
             self.assertIn(f"functions and files are called {name}", result.stderr)
             self.assertIn(name + "_weights.c", os.listdir(self.path(name)))
+        # Targets of CMake's own, and a header that would hide C's.
+        for taken in ("test", "all", "stdint"):
+            self.succeeds("export", self.network(name=taken), "--to", "c", "-o", self.path(taken))
+            self.assertIn(taken + "_net.h", os.listdir(self.path(taken)))
+            self.refused(2, f"no target of CMake or header of C, got '{taken}'", "export", self.path(taken + ".tap"), "--to",
+                         "c", "--name", taken, "-o", self.path("n"))
+        if has("cmake", "cc"):
+            subprocess.run(["cmake", "-S", self.path("test"), "-B", self.path("build")], check=True, stdout=subprocess.DEVNULL)
         result = self.succeeds("export", self.network(name="model-int8"), "--to", "c", "--name", "mine", "-o", self.path("m"))
         self.assertIn("mine.h", os.listdir(self.path("m")))
         self.assertEqual(result.stderr, "")
@@ -105,6 +134,8 @@ class Verb(CommandTest):
         self.refused(2, "C identifier, got 'my net'", "export", tap, "--to", "c", "--name", "my net", "-o", self.path("c"))
         self.refused(2, "C identifier, got 'for'", "export", tap, "--to", "c", "--name", "for", "-o", self.path("c"))
         self.refused(2, "of flash, got", "export", tap, "--to", "c", "--flash", "4K", "-o", self.path("c"))
+        self.refused(2, " (the largest layer, 'layer3.0.conv2', has ", "export", tap, "--to", "c", "--flash", "4K", "-o",
+                     self.path("c"))
         refused = self.refused(2, "of RAM, got", "export", tap, "--to", "c", "--ram", "1K", "-o", self.path("c"))
         self.assertIn("layer '", refused.stderr)
         self.refused(2, "--ram", "export", tap, "--to", "c", "--ram", "much", "-o", self.path("c"))
@@ -118,7 +149,9 @@ class Processors(CommandTest):
     def dump(self, share, kind, schedule, arch="resnet8", width="8"):
         folder = self.path("net")
         shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([DUMP_C, folder, arch, width, share, kind, schedule], check=True, stdout=subprocess.DEVNULL)
+        words = subprocess.run([DUMP_C, folder, arch, width, share, kind, schedule], check=True, stdout=subprocess.PIPE,
+                               text=True).stdout.split()
+        self.printed = dict(zip(words[::2], map(int, words[1::2])))
         return [os.path.join(folder, name) for name in SOURCES]
 
     def passes_on_cortex_m(self, cpu, sources, what):
@@ -131,8 +164,37 @@ class Processors(CommandTest):
                         "-nostartfiles", "-T", BOARD + "/board.ld", "-o", program], check=True)
         result = subprocess.run(["qemu-system-arm", "-M", board, "-nographic", "-monitor", "none", "-serial",
                                  "none", "-semihosting-config", "enable=on,target=native", "-kernel", program],
-                                stdin=subprocess.DEVNULL, timeout=300)
-        self.assertEqual(result.returncode, 0, (what, cpu))
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                timeout=300)
+        self.assertEqual(result.returncode, 0, (what, cpu, result.stdout))
+        return result.stdout
+
+    @unittest.skipUnless(has("arm-none-eabi-gcc", "arm-none-eabi-nm"), "no arm-none-eabi-gcc")
+    def test_flash_is_what_is_printed(self):
+        for share, kind, arch, width in SIZED_NETWORKS:
+            sources = self.dump(share, kind, "rows", arch, width)[:2]
+            objects = [self.path(os.path.basename(source) + ".o") for source in sources]
+            for source, made in zip(sources, objects):
+                subprocess.run(["arm-none-eabi-gcc", "-std=c99", "-Os", "-mthumb", *CORTEX["M4"][0], "-c", source, "-o", made],
+                               check=True)
+            text = subprocess.run(["arm-none-eabi-nm", "-S", "-t", "d", "--defined-only", *objects], check=True,
+                                  stdout=subprocess.PIPE, text=True).stdout
+            symbols = [words for line in text.splitlines() if len(words := line.split()) == 4]
+            def size(kinds):
+                return sum(int(words[1]) for words in symbols if words[2] in kinds and not words[3].startswith("zero"))
+            printed, what = self.printed, (share, kind, arch, width)
+            self.assertEqual(size("rR"), printed["weights"] + printed["positions"] + printed["tables"], what)
+            self.assertEqual(size("bBdDC"), 0, what)
+            self.assertTrue(0.98 * size("tT") <= printed["code"] <= 1.2 * size("tT"), (what, size("tT"), printed["code"]))
+
+    @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
+    def test_the_stack_is_what_is_printed(self):
+        for share, kind, arch, width in SIZED_NETWORKS:
+            sources = self.dump(share, kind, "rows", arch, width)[:2]
+            measured = int(self.runs_on_cortex_m("M4", ["-DFUNCTION_PREFIX=net", "-DPREFIX=NET", '-DHEADER="net.h"',
+                                                        "-I" + self.path("net"), *sources, BOARD + "/stack.c"], arch))
+            printed = self.printed["stack"]
+            self.assertTrue(measured <= printed <= 1.15 * measured, (share, kind, arch, width, measured, printed))
 
     @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
     def test_self_tests_pass_on_cortex_m(self):
@@ -158,13 +220,25 @@ class Processors(CommandTest):
         for cpu in ("M55", "M4", "M7"):
             self.runs_on_cortex_m(cpu, arguments, "requantize")
 
+    def assembly(self, source, flags):
+        return subprocess.run(["arm-none-eabi-gcc", *STRICT, *flags, "-S", source, "-o", "-"], check=True,
+                              capture_output=True, text=True).stdout
+
     @unittest.skipUnless(has("arm-none-eabi-gcc"), "no arm-none-eabi-gcc")
-    def test_vectors_are_used_where_they_are(self):
+    def test_vectors_and_dsp_instructions_are_used_where_they_are(self):
         source = self.dump("4x4", "int8", "rows")[0]
-        for cpu in ("M55", "M55 without MVE"):
-            text = subprocess.run(["arm-none-eabi-gcc", *STRICT, "-mthumb", *CORTEX[cpu][0], "-S", source, "-o", "-"],
-                                  check=True, capture_output=True, text=True).stdout
-            self.assertEqual("vmladava" in text, cpu == "M55", cpu)
+        for cpu, (vectors, dsp) in {"M55": (True, False), "M55 without MVE": (False, True), "M7": (False, True),
+                                    "M4": (False, True), "M0+": (False, False)}.items():
+            text = self.assembly(source, ["-mthumb", *CORTEX[cpu][0]])
+            self.assertEqual(("vmladava" in text, "smlad" in text), (vectors, dsp), cpu)
+
+    @unittest.skipUnless(has("arm-none-eabi-gcc"), "no arm-none-eabi-gcc")
+    def test_other_arm_processors_get_plain_c(self):
+        for share in ("4x4", "1"):
+            sources = self.dump(share, "int8", "rows")
+            for flags in PLAIN_ARM:
+                subprocess.run(["arm-none-eabi-gcc", *STRICT, *flags, "-c", sources[0], "-o", self.path("net.o")], check=True)
+                self.assertFalse("smlad" in self.assembly(sources[0], flags), flags)
 
     @unittest.skipUnless(has("clang"), "no clang")
     def test_clang_does_not_warn_of_vectors_and_dsp_instructions(self):

@@ -379,6 +379,42 @@ class Quantize(CommandTest):
         self.assertEqual(count["file_bytes"], os.path.getsize(self.out))
         self.succeeds("heatmap", self.out, "-o", self.path("map.svg"))
 
+    def test_a_percentile_chooses_its_method(self):
+        def scales(*flags):
+            self.succeeds(*self.quantize(*flags))
+            with open(self.out, "rb") as file:
+                return file.read()
+        of_percentile = scales("--calibration", "percentile", "--percentile", "90")
+        self.assertEqual(scales("--percentile", "90"), of_percentile)
+        self.assertNotEqual(scales(), of_percentile)
+        os.remove(self.out)
+        for method in ("minmax", "mse"):
+            self.refused(2, f"--percentile is a flag of --calibration percentile, got --calibration {method}",
+                         *self.quantize("--percentile", "90", "--calibration", method))
+        self.assertFalse(os.path.exists(self.out))
+
+    @unittest.skipUnless(np, "no numpy")
+    def test_exports_what_bytes_stand_for_as_safetensors(self):
+        dense = self.path("dense.safetensors")
+        self.succeeds(*self.quantize())
+        self.succeeds("export", self.out, "--to", "safetensors", "-o", dense)
+        network, (_, tensors) = Network(self.out), read_file(dense)
+        first = next(node for node in network.nodes if node.has_weights)
+        outputs, count = tensors[first.name + ".weight"].shape[0], tensors[first.name + ".weight"].size
+        steps = np.exp2(-network.take["step"](outputs).astype(np.float64) / 16) * network.take["base"](1).astype(np.float64)
+        weight = network.take["weight"](count).reshape(outputs, -1) * steps[:, None]
+        np.testing.assert_allclose(tensors[first.name + ".weight"].reshape(outputs, -1), weight, rtol=1e-6)
+        # Without the scale of a value that a layer reads: the layer's input is named.
+        with open(self.out, "rb") as file:
+            raw = bytearray(file.read())
+        start = 8 + struct.unpack_from("<Q", raw)[0]
+        begin = start + json.loads(raw[8:start])["int8/value"]["data_offsets"][0]
+        raw[begin:begin + 4] = bytes(4)
+        damaged = self.write("damaged.tap", bytes(raw))
+        self.refused(4, f"expected a scale of the value of '{network.nodes[0].name}'", "export", damaged, "--to", "safetensors",
+                     "-o", self.path("none"))
+        self.assertFalse(os.path.exists(self.path("none")))
+
     def test_what_cannot_be_done_leaves_nothing(self):
         self.refused(2, "expected a layer with weights to keep, got no layer 'nobody'", *self.quantize("--keep", "nobody"))
         self.refused(4, "cannot open " + self.path("missing.tap"), *self.quantize(model=self.path("missing.tap")))

@@ -44,8 +44,8 @@ void check_empty_folder(const fs::path& folder) {
 
 void check_c_limits(const ExportCArguments& options, const CSizes& sizes) {
   if (options.flash > 0 && sizes.flash() > options.flash) {
-    fail_usage("[export] expected at most {} bytes of flash, got {} (most of it, {}, for layer '{}')", options.flash,
-               sizes.flash(), sizes.largest().bytes(), sizes.largest().name);
+    fail_usage("[export] expected at most {} bytes of flash, got {} (the largest layer, '{}', has {})", options.flash,
+               sizes.flash(), sizes.largest().name, sizes.largest().bytes());
   }
   if (options.ram > 0 && sizes.arena > options.ram) {
     fail_usage("[export] expected at most {} bytes of RAM, got {} (most is in use around layer '{}')", options.ram,
@@ -53,8 +53,23 @@ void check_c_limits(const ExportCArguments& options, const CSizes& sizes) {
   }
 }
 
+// An empty folder stays the one that it is: it may be somebody's working directory.
+void fill_folder(const fs::path& folder, const std::vector<CFile>& files) {
+  try {
+    for (const CFile& file : files) write_file_atomic(folder / file.name, file.text);
+  } catch (...) {
+    std::error_code ignored;
+    for (const CFile& file : files) fs::remove(folder / file.name, ignored);
+    throw;
+  }
+}
+
 void write_c_folder(const fs::path& folder, const std::vector<CFile>& files) {
-  fs::path place = fs::absolute(folder);
+  if (fs::is_directory(folder)) {
+    fill_folder(folder, files);
+    return;
+  }
+  fs::path place = fs::absolute(folder).lexically_normal();
   if (!place.has_filename()) place = place.parent_path();  // "DIR/"
   StagedDirectory staged(place);
   for (const CFile& file : files) write_file_atomic(staged.path() / file.name, file.text);
@@ -127,6 +142,9 @@ std::string project_name(const ExportCArguments& options) {
   if (options.name) {
     if (!is_c_identifier(*options.name)) {
       fail_usage("[export] expected a --name that is a C identifier, got '{}'", *options.name);
+    }
+    if (is_taken_name(*options.name)) {
+      fail_usage("[export] expected a --name that is no target of CMake or header of C, got '{}'", *options.name);
     }
     return *options.name;
   }

@@ -228,8 +228,8 @@ void add_quantize(CLI::App& app, Action& action) {
                                   "the largest number that a byte stands for: the largest seen (minmax), one that few "
                                   "exceed (percentile) or the one with the least squared error (mse)");
   method->transform(CLI::Transformer(methods))->option_text("minmax|percentile|mse [minmax]");
-  auto* percentile =
-      verb->add_option("--percentile", arguments->options.percentile, "share of the numbers below it, in percent");
+  auto* percentile = verb->add_option("--percentile", arguments->options.percentile,
+                                      "share of the numbers below it, in percent (means --calibration percentile)");
   percentile->check(CLI::Range(50.0, 100.0))->option_text("X [99.99]");
   verb->add_option("--keep", arguments->kept, "a layer that stays in floats; may be given several times")
       ->option_text("LAYER");
@@ -254,7 +254,15 @@ void add_quantize(CLI::App& app, Action& action) {
       "layer alone, given exact inputs, and with all layers before it in int8.");
   verb->callback([arguments, images, method, percentile, &action] {
     arguments->calibrates = images->count() + method->count() + percentile->count() > 0;
-    action = [arguments] { return run_quantize(*arguments); };
+    const bool has_percentile = percentile->count() > 0;
+    if (has_percentile && method->count() == 0) arguments->options.method = CalibrationMethod::kPercentile;
+    action = [arguments, has_percentile] {
+      if (has_percentile && arguments->options.method != CalibrationMethod::kPercentile) {
+        fail_usage("[quantize] --percentile is a flag of --calibration percentile, got --calibration {}",
+                   arguments->options.method == CalibrationMethod::kMse ? "mse" : "minmax");
+      }
+      return run_quantize(*arguments);
+    };
   });
 }
 

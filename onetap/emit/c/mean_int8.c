@@ -1,7 +1,8 @@
 typedef struct {
   int32_t multiplier; /* of the sum of all pixels */
   uint8_t left_shift, shift;
-  float dequantize; /* 0: bytes, else the caller's floats */
+  uint8_t gives_floats; /* the caller's, or else bytes */
+  float dequantize;     /* of the caller's floats */
   uint16_t channels;
 } Mean;
 
@@ -16,7 +17,7 @@ static void mean(const Step* step, const Memory* memory, int32_t y) {
       const uint8_t* from = row_of(in, memory, row) + c;
       for (int32_t x = 0; x < in->width; ++x) sum += byte_value(from[x * in->channels], in->is_signed);
     }
-    if (mean->dequantize > 0.0f) {
+    if (mean->gives_floats) {
       memory->out[c] = (float)sum * mean->dequantize;
     } else {
       to[c] = clamp_byte(requantize(sum * (1 << mean->left_shift), mean->multiplier, mean->shift), out->is_signed);

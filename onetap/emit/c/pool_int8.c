@@ -2,8 +2,9 @@ typedef struct {
   Window window;
   uint8_t is_max;
   uint8_t left_shift, shift; /* of the sum of a window */
-  int32_t multiplier;        /* likewise */
-  float dequantize;          /* 0: bytes, else the caller's floats */
+  uint8_t gives_floats;      /* the caller's, or else bytes */
+  int32_t multiplier;        /* of the sum of a window */
+  float dequantize;          /* of the caller's floats */
   uint16_t channels;
 } Pool;
 
@@ -28,7 +29,7 @@ static void pool(const Step* step, const Memory* memory, int32_t y) {
           if (pixel > most) most = pixel;
         }
       }
-      if (pool->dequantize > 0.0f) {
+      if (pool->gives_floats) {
         memory->out[(c * out->height + y) * out->width + x] = (float)sum * pool->dequantize;
       } else {
         to[c] =

@@ -1,8 +1,9 @@
 /* Weights are read as whole words by vectors of 16 bytes (MVE: Cortex-M55, M85) and by DSP instructions. */
-#if defined(__ARM_FEATURE_MVE) && defined(__GNUC__)
+#if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(__ARM_BIG_ENDIAN)
 #define VECTORS
 #endif
-#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)
+/* Of Thumb-2: ARM's own encodings restrict registers. The lowest byte of a word is taken to be the first. */
+#if defined(__ARM_FEATURE_SIMD32) && defined(__thumb2__) && defined(__GNUC__) && !defined(__ARM_BIG_ENDIAN)
 #define DSP
 #endif
 #if defined(VECTORS) || defined(DSP)
