@@ -79,12 +79,13 @@ class _Raises:
         return self._context.__enter__()
 
     def __exit__(self, *raised):
-        handled = self._context.__exit__(*raised)
+        if not self._context.__exit__(*raised):
+            return False
         message = str(self._context.exception)
         self._case.assertIn(self._part, message)
         self._case.assertTrue(message.startswith("["), message)
         self._case.assertNotIn("\n", message)
-        return handled
+        return True
 
 
 def main():
