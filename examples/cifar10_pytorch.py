@@ -170,7 +170,7 @@ def in_pytorch(network):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="?", type=Path, help="folder of CIFAR-10's binary files")
-    parser.add_argument("--download", action="store_true", help="download the files into that folder, unless it has them")
+    parser.add_argument("--download", action="store_true", help="download the files to that folder, unless it has them")
     parser.add_argument("--epochs", type=int, nargs=2, default=(3, 6), metavar=("DENSE", "SAL"))
     parser.add_argument("--width", type=int, default=16, help="channels of the first convolution")
     parser.add_argument("--images", type=int, default=50000, help="training images to use")

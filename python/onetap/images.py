@@ -32,7 +32,7 @@ def _filters(extent: int, start: float, length: float, count: int) -> list[tuple
 
 
 def _filtered(samples: np.ndarray, filters: list[tuple[int, np.ndarray]]) -> np.ndarray:
-    """Float32 with one output of the filters in place of every row. Only the rows of one filter are copied to floats."""
+    """Applies filters along the rows: float32 [filters, ...]. Only the rows of one filter at a time become floats."""
     outputs = np.empty((len(filters), *samples.shape[1:]), np.float32)
     for output, (first, weights) in zip(outputs, filters):
         rows = samples[first : first + len(weights)].astype(np.float32)

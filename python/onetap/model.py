@@ -56,7 +56,7 @@ class Model:
 
     Threads: a model may be shared by several Python threads. Its calls take turns, and the interpreter lock is released
     while the network runs. Programs with many callers are faster with one model with one thread per caller. A model
-    belongs to the process that opened it: a child made by fork() opens its own, and calls of this one are refused there.
+    belongs to the process that opened it: a child made by fork() opens its own; calls of this one are refused there.
 
     Results are bit-identical for any number of threads and of images in a call.
     """

@@ -1,4 +1,4 @@
-"""Images as the input of a network: against the command, which has its own readers and its own resizing, and formulas."""
+"""Images as the input of a network: against formulas and the command, which has readers and resizing of its own."""
 
 import json
 import subprocess
