@@ -2,21 +2,26 @@
 """Trains a PyTorch network in a plain PyTorch loop, prunes it to one tap per kernel slice and writes a .tap file.
 
     pip install . torch                                  # in the folder of onetap
-    python3 examples/cifar10_pytorch.py DATA             # CIFAR-10's binary files: `onetap data fetch cifar10`
+    python3 examples/cifar10_pytorch.py DATA --download  # downloads CIFAR-10 into the folder DATA, unless it is there
+    python3 examples/cifar10_pytorch.py DATA             # a folder with CIFAR-10's binary files
     python3 examples/cifar10_pytorch.py                  # drawn images instead, to try it
 
 1. trains a small dense network,
 2. converts its 3x3 convolutions to Shift Attention Layers; at first they compute the same function,
-3. continues the training while the temperature falls,
+3. continues the training while the temperature falls, and for the last fifth of the steps with fixed taps,
 4. freezes the network to a .tap file and runs it without PyTorch.
 
 A table shows the accuracy after every stage.
 """
 
 import argparse
+import hashlib
 import math
 import os
+import tarfile
+import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -29,17 +34,50 @@ import onetap.torch as sal
 
 CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 MEAN, SD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
+URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
+SHA256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
+TRAIN_FILES, TEST_FILES = [f"data_batch_{i}.bin" for i in range(1, 6)], ["test_batch.bin"]
 
 
 # %% Data: bytes [images, 3, 32, 32] and labels
+
+def folder_of_files(folder):
+    return next((path.parent for path in sorted(folder.rglob(TEST_FILES[0]))), folder)
+
+
+def download_cifar10(folder):
+    """Downloads CIFAR-10's binary files (170 MB) into a folder, unless it has them. The archive is checked first."""
+    wanted = TRAIN_FILES + TEST_FILES
+    if all((folder_of_files(folder) / name).is_file() for name in wanted):
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    # The files get their names when all of them are whole.
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        archive = Path(temporary) / "archive"
+        print(f"downloading {URL}", flush=True)
+        digest = hashlib.sha256()
+        with urllib.request.urlopen(URL) as source, archive.open("wb") as file:
+            while part := source.read(1 << 20):
+                digest.update(part)
+                file.write(part)
+        if digest.hexdigest() != SHA256:
+            raise SystemExit(f"expected SHA-256 {SHA256}, got {digest.hexdigest()} ({URL})")
+        with tarfile.open(archive) as files:
+            for member in files:
+                name = Path(member.name).name
+                if member.isfile() and name in wanted:
+                    (Path(temporary) / name).write_bytes(files.extractfile(member).read())
+        for name in wanted:
+            os.replace(Path(temporary) / name, folder / name)
+
 
 def read_cifar10(folder):
     def read(names):
         records = np.concatenate([np.fromfile(folder / name, np.uint8).reshape(-1, 3073) for name in names])
         return records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0].astype(np.int64)
 
-    folder = next((path.parent for path in sorted(folder.rglob("test_batch.bin"))), folder)
-    return read([f"data_batch_{i}.bin" for i in range(1, 6)]), read(["test_batch.bin"])
+    folder = folder_of_files(folder)
+    return read(TRAIN_FILES), read(TEST_FILES)
 
 
 def draw_stripes(count, seed):
@@ -92,7 +130,8 @@ def train(network, images, labels, epochs, rate, schedule_temperature, mirror):
     steps = epochs * math.ceil(len(images) / batch)
     optimiser = torch.optim.SGD(network.parameters(), rate, momentum=0.9, weight_decay=5e-4)
     rates = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
-    temperature = sal.TemperatureSchedule(network, steps) if schedule_temperature else None
+    # After 80 % of the steps the taps are fixed: the kept weights adapt to the loss of the others.
+    temperature = sal.TemperatureSchedule(network, steps, harden=0.8) if schedule_temperature else None
     network.train()
     for epoch in range(epochs):
         start, total = time.time(), 0.0
@@ -109,7 +148,7 @@ def train(network, images, labels, epochs, rate, schedule_temperature, mirror):
             if temperature:
                 temperature.step()
             total += loss.item() * len(chosen)
-        falling = f", T {temperature.temperature:.3f}" if temperature else ""
+        falling = f", T {temperature.temperature:.3g}" if temperature else ""
         print(f"  epoch {epoch + 1}/{epochs}: loss {total / len(images):.3f}{falling}, {time.time() - start:.0f} s",
               flush=True)
 
@@ -131,6 +170,7 @@ def in_pytorch(network):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="?", type=Path, help="folder of CIFAR-10's binary files")
+    parser.add_argument("--download", action="store_true", help="download the files to that folder, unless it has them")
     parser.add_argument("--epochs", type=int, nargs=2, default=(3, 6), metavar=("DENSE", "SAL"))
     parser.add_argument("--width", type=int, default=16, help="channels of the first convolution")
     parser.add_argument("--images", type=int, default=50000, help="training images to use")
@@ -139,6 +179,10 @@ def main():
     parser.add_argument("--quick", action="store_true", help="seconds instead of minutes: few images and epochs")
     given = parser.parse_args()
     torch.manual_seed(0)
+    if given.download:
+        if not given.data:
+            parser.error("--download: expected the folder DATA, got none")
+        download_cifar10(given.data)
     if given.data:
         (images, labels), (test_images, test_labels) = read_cifar10(given.data)
     else:

@@ -131,6 +131,8 @@ void decode_png(std::string_view bytes, std::string_view label, Image& image, co
   check_size(reader.width, reader.height, label);
   ask(needed, reader.height, reader.width);
   reader.format = PNG_FORMAT_RGBA;  // alpha is read and dropped, as other image tools do
+  // libpng takes 16-bit samples without a gAMA chunk for linear light, and brightens them.
+  reader.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   std::vector<uint8_t> samples(PNG_IMAGE_SIZE(reader));
   if (png_image_finish_read(&reader, nullptr, samples.data(), 0, nullptr) == 0 || PNG_IMAGE_FAILED(reader)) {
     fail_data("[data] expected a PNG image, got damaged pixels ({}: {})", reader.message, label);

@@ -7,7 +7,8 @@ import json
 import sys
 from typing import Any
 
-from . import DataError, Error, Model, __version__
+from . import DataError, Error, Model, UsageError, __version__
+from .images import pixels_of
 
 
 def _printable(text: str) -> str:
@@ -22,7 +23,9 @@ def _open_image(path: str) -> Any:
         raise Error("[python] expected Pillow to read images with, got none (pip install pillow)") from None
     try:
         with Image.open(path) as image:
-            return image.convert("RGB")
+            return pixels_of(image)
+    except UsageError as problem:  # a mode that has no pixels of 8 bits
+        raise DataError(f"{problem} ({path})") from None
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as problem:
         raise DataError(f"[python] expected an image, got: {problem} ({path})") from None
 

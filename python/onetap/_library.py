@@ -9,7 +9,9 @@ import ctypes
 import os
 from ctypes import POINTER, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 from pathlib import Path
+from typing import Iterable
 
+from . import __path__
 from .errors import error_of
 
 LIBRARY_VARIABLE = "ONETAP_LIBRARY"
@@ -42,21 +44,27 @@ _FUNCTIONS = {
     "onetap_output_shape": (c_int, [c_void_p, POINTER(c_int64)]),
     "onetap_class_name": (c_char_p, [c_void_p, c_int64]),
     "onetap_pixel_scale": (c_int, [c_void_p, _FLOATS, _FLOATS]),
+    "onetap_number_type": (c_char_p, [c_void_p]),
     "onetap_run": (c_int, [c_void_p, c_void_p, c_int64, c_void_p]),
+    "onetap_run_u8": (c_int, [c_void_p, c_void_p, c_int64, c_void_p]),
 }
 
 
-def _candidates() -> list[str]:
+def _candidates(folders: Iterable[str]) -> list[str]:
+    """What to load: the variable ONETAP_LIBRARY, else the library in a folder of the package, else the linker's.
+
+    An editable install has two folders: that of these sources, and one in site-packages with the library.
+    """
     named = os.environ.get(LIBRARY_VARIABLE)
     if named:
         return [named]
-    beside = Path(__file__).parent / "libonetap.so"
-    return [str(beside)] if beside.exists() else ["libonetap.so.0"]
+    inside = [Path(folder) / "libonetap.so" for folder in folders]
+    return [str(path) for path in inside if path.exists()][:1] or ["libonetap.so.0"]
 
 
 def _load() -> ctypes.CDLL:
     problems = []
-    for candidate in _candidates():
+    for candidate in _candidates(__path__):
         try:
             library = ctypes.CDLL(candidate)
             for name, (result, arguments) in _FUNCTIONS.items():

@@ -56,7 +56,7 @@ class Model:
 
     Threads: a model may be shared by several Python threads. Its calls take turns, and the interpreter lock is released
     while the network runs. Programs with many callers are faster with one model with one thread per caller. A model
-    must not be used by a forked child process; open another one there.
+    belongs to the process that opened it: a child made by fork() opens its own; calls of this one are refused there.
 
     Results are bit-identical for any number of threads and of images in a call.
     """
@@ -73,6 +73,7 @@ class Model:
     ) -> None:
         self._session = ctypes.c_void_p()
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._name = os.fsdecode(path)
         name = os.fsencode(path)
         if b"\0" in name:
@@ -99,6 +100,7 @@ class Model:
         check(library.onetap_pixel_scale(self._session, mean, sd))
         self._mean = (mean[0], mean[1], mean[2])
         self._sd = (sd[0], sd[1], sd[2])
+        self._number_type: str = library.onetap_number_type(self._session).decode()
         self._classes: list[str] | None = None
         if library.onetap_class_name(self._session, 0) is not None:
             count = int(np.prod(self._output_shape))
@@ -121,6 +123,11 @@ class Model:
         return None if self._classes is None else list(self._classes)
 
     @property
+    def number_type(self) -> str:
+        """What the network computes in: ``"f32"`` or ``"int8"``."""
+        return self._number_type
+
+    @property
     def mean(self) -> tuple[float, float, float]:
         """With :attr:`sd`, the scale of the input: (value / 255 - mean) / sd, for red, green and blue."""
         return self._mean
@@ -135,7 +142,8 @@ class Model:
 
         ``images`` is one of
 
-        - a Pillow image, or a list of them: any size and mode;
+        - a Pillow image, or a list of them: any size; turned as its EXIF orientation says and converted to RGB. Grey of
+          16 bits becomes 8 bits; modes I and F, which have no known range, are refused;
         - a uint8 array of RGB pixels, [rows, columns, 3] or [images, rows, columns, 3], or a list of such images, which may
           have different sizes. Pixels are normalised by :attr:`mean` and :attr:`sd`. An image of another size than the
           network's is cropped and resized as in ``onetap run``: a centred square of 7/8 of the shorter side;
@@ -147,11 +155,14 @@ class Model:
         return outputs[0] if is_one else outputs
 
     def predict(self, image: Any, top: int = 5) -> list[Prediction]:
-        """The ``top`` most probable classes of one image, best first: softmax of the outputs."""
+        """The ``top`` most probable classes of one image, best first: softmax of the outputs.
+
+        ``image`` is one image, or a batch or list of one.
+        """
         top = _count(top, "top", 2**31 - 1)
-        planes, is_one = self._planes(image)
-        if not is_one:
-            raise UsageError(f"[python] expected one image, got {len(planes)} (call the model for several)")
+        planes, _ = self._planes(image)
+        if len(planes) != 1:
+            raise UsageError(f"[python] expected one image, got a batch of {len(planes)} (call the model for several)")
         if len(self._output_shape) != 1:
             raise UsageError(f"[python] expected a classifier, got outputs of shape {list(self._output_shape)}")
         outputs = self._run(planes)[0].astype(np.float64)
@@ -167,6 +178,9 @@ class Model:
 
     def close(self) -> None:
         """Frees the network and ends its threads. Closing twice is allowed."""
+        if not self._is_of_this_process():
+            self._session = ctypes.c_void_p()
+            return
         with self._lock:
             session, self._session = self._session, ctypes.c_void_p()
             library.onetap_close(session)
@@ -181,7 +195,7 @@ class Model:
 
     def __del__(self) -> None:
         session = getattr(self, "_session", None)
-        if session:
+        if session and self._is_of_this_process():
             library.onetap_close(session)
 
     def __reduce__(self) -> Any:
@@ -193,8 +207,15 @@ class Model:
 
         return f"onetap.Model({self._name!r}, {spelled(self._input_shape)} -> {spelled(self._output_shape)})"
 
+    def _is_of_this_process(self) -> bool:
+        # A forked child has none of the threads, and the lock may be held by one of them: it can neither run nor close.
+        return self._process == os.getpid()
+
     def _planes(self, images: Any) -> tuple[np.ndarray, bool]:
-        """The images as contiguous float32 [images, channels, rows, columns], and whether a single image was given."""
+        """The images as contiguous [images, channels, rows, columns], and whether a single image was given.
+
+        They are float32, normalised, or uint8 if all images have pixels of the network's size.
+        """
         if _images.is_pil_image(images):
             return self._from_pixels(_images.pixels_of(images))[None], True
         if isinstance(images, (list, tuple)):
@@ -203,7 +224,7 @@ class Model:
             each = [self._planes(image) for image in images]
             if not all(is_one for _, is_one in each):
                 raise UsageError("[python] expected single images in a list, got a batch")
-            return np.concatenate([planes for planes, _ in each]), False
+            return _images.joined([planes for planes, _ in each], self._mean, self._sd), False
         array = np.asarray(images)
         if array.dtype == np.uint8:
             planes = self._from_pixels(array)
@@ -235,8 +256,13 @@ class Model:
 
     def _run(self, planes: np.ndarray) -> np.ndarray:
         outputs = np.empty((len(planes), *self._output_shape), np.float32)
+        run = library.onetap_run_u8 if planes.dtype == np.uint8 else library.onetap_run
+        if not self._is_of_this_process():
+            raise UsageError(
+                f"[python] expected a model that this process opened, got one from before fork() ({self._name})"
+            )
         with self._lock:
             if not self._session:
                 raise UsageError(f"[python] expected an open model, got one that was closed ({self._name})")
-            check(library.onetap_run(self._session, planes.ctypes.data, len(planes), outputs.ctypes.data))
+            check(run(self._session, planes.ctypes.data, len(planes), outputs.ctypes.data))
         return outputs

@@ -53,6 +53,30 @@ def convolve(image, weight, bias, stride, padding):
     return result
 
 
+def random_planes(shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def write_small(path, **metadata):
+    """3x6x5 to 4 classes by a tapconv of one tap per slice; returns its dense weights and its bias."""
+    random = np.random.default_rng(1)
+    positions = random.integers(0, 9, (4, 3))
+    taps = random.standard_normal((4, 3, 1)).astype(np.float32)
+    bias = random.standard_normal(4).astype(np.float32)
+    dense = np.zeros((4, 3, 9), np.float32)
+    np.put_along_axis(dense, positions[..., None], taps, 2)
+    nibbles = positions.reshape(-1).astype(np.uint8)
+    packed = (nibbles[0::2] | nibbles[1::2] << 4).astype(np.uint8)
+    nodes = [
+        {"name": "input", "op": "input", "shape": [3, 6, 5]},
+        {"name": "conv", "op": "tapconv", "inputs": ["input"], "out": 4, "kernel": [3, 3], "pad": [1, 1], "stride": [2, 2],
+         "bias": 1, "taps": 1, "share": 1},
+        {"name": "pool", "op": "gap", "inputs": ["conv"]},
+    ]
+    write_tap(path, nodes, {"conv.weight": taps, "conv.bias": bias, "conv.positions": packed}, **metadata)
+    return dense.reshape(4, 3, 3, 3), bias
+
+
 class TestCase(unittest.TestCase):
     def folder(self):
         """A folder of the test's own."""
@@ -79,12 +103,13 @@ class _Raises:
         return self._context.__enter__()
 
     def __exit__(self, *raised):
-        handled = self._context.__exit__(*raised)
+        if not self._context.__exit__(*raised):
+            return False
         message = str(self._context.exception)
         self._case.assertIn(self._part, message)
         self._case.assertTrue(message.startswith("["), message)
         self._case.assertNotIn("\n", message)
-        return handled
+        return True
 
 
 def main():

@@ -1,50 +1,22 @@
 """The runtime: what Model computes against numpy and the command, and what it refuses."""
 
 import copy
-import ctypes
 import gc
-import json
+import os
 import pickle
-import subprocess
+import signal
 import sys
 import threading
+import traceback
 import unittest
 import unittest.mock
+import warnings
 
 import numpy as np
 
 import onetap
-from onetap import _command, _library, images
-from support import ALL_OPS, CORPUS, TestCase, convolve, environment, write_tap
-
-try:
-    from PIL import Image
-except ImportError:
-    Image = None
-
-
-def random_planes(shape, seed=0):
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def write_small(path, **metadata):
-    """3x6x5 to 4 classes by a tapconv of one tap per slice; returns its dense weights and its bias."""
-    random = np.random.default_rng(1)
-    positions = random.integers(0, 9, (4, 3))
-    taps = random.standard_normal((4, 3, 1)).astype(np.float32)
-    bias = random.standard_normal(4).astype(np.float32)
-    dense = np.zeros((4, 3, 9), np.float32)
-    np.put_along_axis(dense, positions[..., None], taps, 2)
-    nibbles = positions.reshape(-1).astype(np.uint8)
-    packed = (nibbles[0::2] | nibbles[1::2] << 4).astype(np.uint8)
-    nodes = [
-        {"name": "input", "op": "input", "shape": [3, 6, 5]},
-        {"name": "conv", "op": "tapconv", "inputs": ["input"], "out": 4, "kernel": [3, 3], "pad": [1, 1], "stride": [2, 2],
-         "bias": 1, "taps": 1, "share": 1},
-        {"name": "pool", "op": "gap", "inputs": ["conv"]},
-    ]
-    write_tap(path, nodes, {"conv.weight": taps, "conv.bias": bias, "conv.positions": packed}, **metadata)
-    return dense.reshape(4, 3, 3, 3), bias
+from onetap import _command, _library
+from support import ALL_OPS, CORPUS, ROOT, TestCase, convolve, random_planes, write_small
 
 
 class Computes(TestCase):
@@ -92,13 +64,6 @@ class Computes(TestCase):
             self.assertEqual(model(np.empty((0, 32, 32, 3), np.uint8)).shape, (0, 10))
             self.assertEqual(model(np.empty((0, 40, 50, 3), np.uint8)).shape, (0, 10))
 
-    def test_images_of_other_sizes(self):
-        random = np.random.default_rng(2)
-        small, large = random.integers(0, 256, (2, 20, 30, 3), np.uint8), random.integers(0, 256, (64, 50, 3), np.uint8)
-        with onetap.Model(ALL_OPS) as model:
-            np.testing.assert_array_equal(model(small), model([small[0], small[1]]))
-            np.testing.assert_array_equal(model([large, small[1]])[1], model(small)[1])
-
     def test_one_model_serves_several_threads(self):
         planes = random_planes((8, 3, 32, 32))
         with onetap.Model(ALL_OPS, threads=2) as model:
@@ -116,9 +81,32 @@ class Computes(TestCase):
                 worker.join()
             np.testing.assert_array_equal(np.stack(got), wanted)
 
-    def test_the_interpreter_lock_is_released(self):
-        self.assertIsInstance(_library.library, ctypes.CDLL)
-        self.assertNotIsInstance(_library.library, ctypes.PyDLL)
+    def test_other_threads_run_while_a_network_is_computed(self):
+        ran = []
+        gate = threading.Lock()
+        gate.acquire()
+
+        def work():
+            with gate:
+                ran.append(True)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        interval = sys.getswitchinterval()
+        self.addCleanup(sys.setswitchinterval, interval)
+        with onetap.Model(ALL_OPS, threads=1) as model:
+            planes = random_planes((64, 3, 32, 32))
+            # From here on the interpreter takes its lock from no thread: the worker runs when a call releases it.
+            sys.setswitchinterval(1000)
+            gate.release()
+            for _ in range(200):
+                model(planes)
+                if ran:
+                    break
+            released = bool(ran)
+            sys.setswitchinterval(interval)
+        worker.join()
+        self.assertTrue(released)
 
     def test_predict_sorts_probabilities(self):
         path = self.folder() / "small.tap"
@@ -135,57 +123,37 @@ class Computes(TestCase):
                 self.assertEqual(name, names[index])
                 self.assertAlmostEqual(probability, wanted[index], places=6)
             self.assertEqual(len(model.predict(planes, top=99)), 4)
+            self.assertEqual(model.predict(planes[None], top=3), guesses)
+            self.assertEqual(model.predict([planes], top=3), guesses)
 
 
-class Views(TestCase):
-    """Against the command, which has its own reader and its own resizing."""
+class Int8(TestCase):
+    def test_an_int8_network_computes_from_pixels_what_it_computes_from_floats(self):
+        random = np.random.default_rng(4)
+        for path in (CORPUS / "tap" / "int8", ALL_OPS):
+            with onetap.Model(path) as model:
+                self.assertEqual(model.number_type, "f32" if path == ALL_OPS else "int8")
+                _, rows, columns = model.input_shape
+                pixels = random.integers(0, 256, (3, rows, columns, 3), np.uint8)
+                # onetap.h: computed in doubles and rounded to a float.
+                planes = ((pixels / 255.0 - model.mean) / model.sd).transpose(0, 3, 1, 2).astype(np.float32)
+                wanted = model(planes)
+                self.assertTrue((wanted[0] != wanted[1]).any())
+                np.testing.assert_array_equal(model(pixels), wanted)
+                np.testing.assert_array_equal(model(pixels[1]), wanted[1])
+                np.testing.assert_array_equal(model(list(pixels)), wanted)
+                np.testing.assert_array_equal(model([planes[0], pixels[1], pixels[2]]), wanted)
+                np.testing.assert_array_equal(model(pixels[:, :, ::-1])[0], model(planes[:, :, :, ::-1])[0])
+                with unittest.mock.patch.object(_library.library, "onetap_run", side_effect=AssertionError("floats")):
+                    model(pixels)
 
-    def command(self, name):
-        try:
-            _command.find_command()
-        except onetap.Error:
-            self.skipTest("no command onetap")
-        said = json.loads(_command.run_command("run", str(ALL_OPS), str(CORPUS / "image" / name), "--json", "--top", "10"))
-        return {guess["class"]: guess["probability"] for guess in said["top"]}
-
-    @unittest.skipIf(Image is None, "no Pillow")
-    def test_images_look_as_they_do_to_the_command(self):
-        for name in ("rgb.png", "palette.png", "grey.png"):
-            wanted = self.command(name)
-            with Image.open(CORPUS / "image" / name) as image, onetap.Model(ALL_OPS) as model:
-                got = {guess.name: guess.probability for guess in model.predict(image, top=10)}
-                batch = model([image, image])
-                np.testing.assert_array_equal(batch[0], model(image))
-            self.assertEqual(got.keys(), wanted.keys())
-            for label, probability in wanted.items():
-                self.assertAlmostEqual(got[label], probability, places=5)
-
-    @unittest.skipIf(Image is None, "no Pillow")
-    def test_the_module_prints_what_the_command_prints(self):
-        image = str(CORPUS / "image" / "rgb.png")
-        self.command("rgb.png")
-        ours = subprocess.run([sys.executable, "-m", "onetap", str(ALL_OPS), image], capture_output=True, text=True,
-                              env=environment())
-        self.assertEqual(ours.returncode, 0, ours.stderr)
-        self.assertEqual(ours.stdout, _command.run_command("run", str(ALL_OPS), image))
-        lines = subprocess.run([sys.executable, "-m", "onetap", str(ALL_OPS), image, "/nowhere.png", "--json", "--top", "2"],
-                               capture_output=True, text=True, env=environment())
-        self.assertEqual(lines.returncode, 4)
-        self.assertIn("/nowhere.png", lines.stderr)
-        self.assertEqual(len(json.loads(lines.stdout)["top"]), 2)
-        missing = subprocess.run([sys.executable, "-m", "onetap", "/nowhere.tap", image], capture_output=True, text=True,
-                                 env=environment())
-        self.assertEqual(missing.returncode, 4)
-        self.assertEqual(missing.stderr.count("\n"), 1)
-
-    def test_resizing_keeps_constants_and_slopes(self):
-        grey = np.full((40, 60, 3), 77, np.uint8)
-        np.testing.assert_allclose(images.resize_centre(grey, 16), 77, rtol=1e-6)
-        # Columns 0, 1, 2, ... shrunk by 2: outputs lie 2 apart, around the middle.
-        slope = np.broadcast_to(np.arange(64, dtype=np.uint8)[None, :, None], (64, 64, 3))
-        got = images.resize_centre(slope, 28)
-        np.testing.assert_allclose(np.diff(got[:, :, 0], axis=1), 2, rtol=1e-5)
-        self.assertAlmostEqual(float(got.mean()), 31.5, places=3)
+    def test_a_trained_int8_network_agrees_with_its_floats(self):
+        floats, bytes_ = (ROOT / "models" / f"cifar10-sal-w56-share4x4{kind}.tap" for kind in ("", "-int8"))
+        pixels = np.random.default_rng(6).integers(0, 256, (16, 32, 32, 3), np.uint8)
+        with onetap.Model(floats) as wanted, onetap.Model(bytes_) as model:
+            self.assertEqual((wanted.number_type, model.number_type), ("f32", "int8"))
+            self.assertEqual(model.classes, wanted.classes)
+            self.assert_close(model(pixels), wanted(pixels), 0.1)
 
 
 class Refuses(TestCase):
@@ -231,8 +199,9 @@ class Refuses(TestCase):
             ):
                 with self.assert_error(onetap.UsageError, part):
                     model(array)
-            with self.assert_error(onetap.UsageError, "one image"):
-                model.predict(np.zeros((2, 3, 32, 32), np.float32))
+            for count in (0, 2):
+                with self.assert_error(onetap.UsageError, f"one image, got a batch of {count}"):
+                    model.predict(np.zeros((count, 3, 32, 32), np.float32))
             with self.assert_error(onetap.Error, "finite"):
                 model.predict(np.full((3, 32, 32), np.nan, np.float32))
             self.assertTrue(np.isfinite(model(np.zeros((3, 32, 32), np.float32))).all())
@@ -249,6 +218,56 @@ class Refuses(TestCase):
         model.close()
         with self.assert_error(onetap.UsageError, "closed"):
             model(np.zeros((3, 32, 32), np.float32))
+
+    def test_a_forked_child(self):
+        model = onetap.Model(ALL_OPS, threads=2)
+        planes = random_planes((3, 32, 32))
+        wanted = model(planes)
+
+        def child():
+            nonlocal model
+            with self.assert_error(onetap.UsageError, "fork"):
+                model(planes)
+            model.close()
+            with onetap.Model(ALL_OPS, threads=2) as other:
+                np.testing.assert_array_equal(other(planes), wanted)
+
+        def collecting_child():
+            nonlocal model
+            model = None
+            gc.collect()
+
+        def child_of_a_call():
+            self.assertTrue(model._lock.locked())
+            with self.assert_error(onetap.UsageError, "fork"):
+                model(planes)
+            model.close()
+
+        self.assert_forked(child)
+        self.assert_forked(collecting_child)
+        with model._lock:  # as another thread in the middle of a call
+            self.assert_forked(child_of_a_call)
+        np.testing.assert_array_equal(model(planes), wanted)
+        model.close()
+
+    def assert_forked(self, work):
+        """Runs ``work`` in a forked child, which must end by itself."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads
+            process = os.fork()
+        if process == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(60)
+            code = 1
+            try:
+                work()
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(process, 0)
+        self.assertEqual(status, 0)
 
     def test_copies(self):
         with onetap.Model(ALL_OPS) as model:
@@ -270,6 +289,18 @@ class Refuses(TestCase):
         self.assertTrue(issubclass(onetap.UsageError, ValueError))
         for code, kind in ((1, "failure"), (2, "usage"), (3, "check"), (4, "data"), (77, "failure")):
             self.assertEqual(onetap.errors.error_of(code, "x").kind, kind)
+
+    def test_the_library_is_found_in_any_folder_of_the_package(self):
+        folder = self.folder()  # an editable install has the sources in one folder and the library in another
+        (folder / "library").mkdir()
+        (folder / "library" / "libonetap.so").write_bytes(b"")
+        folders = [str(folder / "sources"), str(folder / "library")]
+        with unittest.mock.patch.dict("os.environ"):
+            os.environ.pop("ONETAP_LIBRARY", None)
+            self.assertEqual(_library._candidates(folders), [str(folder / "library" / "libonetap.so")])
+            self.assertEqual(_library._candidates(folders[:1]), ["libonetap.so.0"])
+            os.environ["ONETAP_LIBRARY"] = "/nowhere/libonetap.so"
+            self.assertEqual(_library._candidates(folders), ["/nowhere/libonetap.so"])
 
     def test_a_command_that_is_not_there(self):
         with unittest.mock.patch.dict("os.environ", {"ONETAP": "/nowhere/onetap"}):

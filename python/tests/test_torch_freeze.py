@@ -3,6 +3,7 @@
 import json
 import struct
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -126,6 +127,45 @@ class Freeze(TestCase):
             sal.freeze(Unknown(), self.x, self.path)
         self.assertEqual(self.left(), [])
 
+    def test_a_layer_in_two_places_is_frozen_in_both(self):
+        once = nn.Conv2d(8, 8, 3, padding=1, bias=False)
+        network = nn.Sequential(nn.Conv2d(3, 8, 1), once, nn.ReLU(), once, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        converted = sal.convert(network, skip=None).eval()
+        sal.freeze(converted, self.x, self.path)
+        self.assertEqual([node["op"] for node in graph_of(self.path)["nodes"]].count("tapconv"), 2)
+        with torch.no_grad(), sal.hard(converted), onetap.Model(self.path) as model:
+            self.assert_close(model(self.x.numpy()), converted(self.x).numpy(), 1e-4)
+
+    def test_places_that_cannot_be_written_are_refused_before_the_export(self):
+        folder = self.path.parent
+        (folder / "file").write_text("")
+        with unittest.mock.patch.object(torch.onnx, "export", side_effect=AssertionError("exported")):
+            for path, part in ((folder / "none" / "model.tap", "No such file"), (folder, "got a folder"),
+                               (folder / "file" / "model.tap", "Not a directory")):
+                with self.assert_error(onetap.UsageError, part):
+                    sal.freeze(self.network, self.x, path)
+        self.assertEqual(self.left(), ["file"])
+
+    def test_networks_with_other_outputs_are_refused_before_the_export(self):
+        class Gives(nn.Module):
+            def __init__(self, forward):
+                super().__init__()
+                self.forward = forward
+
+        with unittest.mock.patch.object(torch.onnx, "export", side_effect=AssertionError("exported")):
+            for forward, part in (
+                (lambda x: (x.mean((2, 3)), x), "tuple"),
+                (lambda x: {"out": x}, "dict"),
+                (lambda x: x.mean((2, 3))[:1], "3 images, got torch.float32 [1, 3]"),
+                (lambda x: x.mean(), "[]"),
+                (lambda x: x.argmax(1), "int64"),
+            ):
+                with self.assert_error(onetap.UsageError, part):
+                    sal.freeze(Gives(forward), self.x, self.path)
+            with self.assert_error(onetap.DataError, "RuntimeError"):
+                sal.freeze(nn.Conv2d(4, 4, 3), self.x, self.path)
+        self.assertEqual(self.left(), [])
+
     def test_a_file_that_computes_something_else_is_refused(self):
         class TwoFaced(nn.Module):
             """One network for the exporter, another for everyone else."""
@@ -145,7 +185,7 @@ class Freeze(TestCase):
     def test_a_network_that_cannot_be_exported(self):
         class Draws(nn.Module):
             def forward(self, x):
-                return x.mean((2, 3)).new_empty(1, 3).exponential_()
+                return x.mean((2, 3)).new_empty(len(x), 3).exponential_()
 
         with self.assert_error(onetap.DataError, "torch.onnx.export"):
             sal.freeze(Draws(), self.x, self.path)

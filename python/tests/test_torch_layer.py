@@ -218,6 +218,42 @@ class Convert(TestCase):
         self.assertIsInstance(by_function.down, sal.ShiftAttentionConv2d)
         self.assertEqual(len(sal.layers_of(by_function)), 1)
 
+    def test_a_layer_in_two_places_is_converted_and_hardened_in_both(self):
+        once = nn.Conv2d(4, 4, 3, padding=1)
+        for network in (nn.Sequential(once, nn.ReLU(), once), nn.ModuleDict({"a": nn.Sequential(once), "b": once})):
+            converted = sal.convert(network, skip=None)
+            kinds = [type(part) for name, part in converted.named_modules(remove_duplicate=False) if name[-1:] in "02b"]
+            self.assertNotIn(nn.Conv2d, kinds)
+            self.assertEqual(kinds.count(sal.ShiftAttentionConv2d), 2)
+            self.assertEqual(len(sal.layers_of(converted)), 1)
+            hardened = sal.harden(converted)
+            self.assertEqual(sal.layers_of(hardened), [])
+            kinds = [type(part) for name, part in hardened.named_modules(remove_duplicate=False) if name[-1:] in "02b"]
+            self.assertEqual(kinds.count(nn.Conv2d), 2)
+            # By any of its names; a function sees all of them.
+            with self.assert_error(onetap.UsageError, "none"):
+                sal.convert(network, skip="2" if isinstance(network, nn.Sequential) else "b")
+            names = []
+            sal.convert(network, skip=lambda name, part: names.append(name))
+            self.assertEqual(len(names), 2)
+
+    def test_frozen_parameters_stay_frozen(self):
+        self.net.body[0].weight.requires_grad_(False)
+        self.net.body[2].bias.requires_grad_(False)
+        converted = sal.convert(self.net)
+        self.assertIs(type(converted.body[0]), nn.Conv2d)
+        self.assertFalse(converted.body[0].weight.requires_grad)
+        free = {name: p.requires_grad for name, p in converted.body[2].named_parameters()}
+        self.assertEqual(free, {"weight": True, "bias": False, "attention": True})
+        self.assertFalse(sal.harden(converted).body[2].bias.requires_grad)
+        self.assertTrue(sal.harden(converted).body[2].weight.requires_grad)
+        layer = sal.ShiftAttentionConv2d.from_conv(self.net.body[0])
+        free = {name: p.requires_grad for name, p in layer.named_parameters()}
+        self.assertEqual(free, {"weight": False, "bias": True, "attention": False})
+        self.assertFalse(layer.hardened().weight.requires_grad)
+        with self.assert_error(onetap.UsageError, "frozen"):
+            sal.convert(self.net.requires_grad_(False))
+
     def test_in_place_and_alone(self):
         self.assertIs(sal.convert(self.net, inplace=True), self.net)
         with self.assert_error(onetap.UsageError, "none"):

@@ -1,4 +1,4 @@
-// BMP and WebP. The files of the corpus were written by Pillow 12.
+// BMP, WebP and PNGs of 16 bits. The files of the corpus were written by Pillow 12.
 #include "onetap/base/file.h"
 #include "onetap/data/bmp.h"
 #include "onetap/data/image_codec.h"
@@ -44,6 +44,13 @@ TEST(Bmp, ReadsWhatPillowWrote) {
   }
   decode_image(corpus("one-bit.bmp"), "one-bit.bmp", image);
   for (const uint8_t value : image.pixels) EXPECT_TRUE(value == 0 || value == 255);
+}
+
+TEST(Png, SamplesOf16BitsKeepTheirBrightness) {
+  Image image;
+  decode_image(corpus("grey16.png"), "grey16.png", image);
+  ASSERT_EQ(image.pixels.size(), 3u * 16);
+  for (size_t i = 0; i < image.pixels.size(); ++i) EXPECT_EQ(image.pixels[i], 17 * (i % 16)) << i;  // 4369 i / 257
 }
 
 std::string bytes_of(uint32_t value, int count) {

@@ -3,7 +3,7 @@
     import onetap.torch as sal
 
     model = sal.convert(model, share=(4, 4))                       # k x k convolutions learn one position per slice
-    schedule = sal.TemperatureSchedule(model, steps=epochs * len(loader))
+    schedule = sal.TemperatureSchedule(model, steps=epochs * len(loader), harden=0.8)
     for ...:                                                       # your loop
         loss.backward(); optimiser.step(); schedule.step()
     sal.freeze(model, example, "model.tap")                        # run it with onetap.Model, `onetap run`, C or C++

@@ -36,7 +36,7 @@ def soft_attention(logits: Tensor, temperature: Tensor | float) -> Tensor:
     below, sd = _differences(logits)
     exponent = below / (sd * temperature)
     each = torch.softmax(exponent.clamp_min(DEEPEST_EXPONENT), -1)
-    most = each[0]
+    most: Tensor = each[0]
     for other in each[1:]:
         most = torch.maximum(most, other)
     return most
@@ -55,13 +55,15 @@ def hard_positions(logits: Tensor) -> Tensor:
         below, sd = _differences(logits)
         score = (below / sd).amax(0)
     order = torch.sort(score, dim=-1, descending=True, stable=True)[1]
-    return order[..., :taps].sort(-1)[0]
+    kept: Tensor = order[..., :taps].sort(-1)[0]
+    return kept
 
 
 @torch.no_grad()
 def hard_mask(logits: Tensor) -> Tensor:
     """Ones at the positions that stay, zeros elsewhere."""
-    return torch.zeros_like(logits[0]).scatter_(-1, hard_positions(logits), 1.0)
+    mask: Tensor = torch.zeros_like(logits[0]).scatter_(-1, hard_positions(logits), 1.0)
+    return mask
 
 
 def expand_blocks(by_block: Tensor, share: tuple[int, int], outputs: int, inputs: int) -> Tensor:

@@ -15,17 +15,18 @@ Skip = Union[str, "Iterable[str]", Callable[[str, nn.Module], bool], None]
 M = TypeVar("M", bound=nn.Module)
 
 
-def _replace(module: nn.Module, make: Callable[[str, nn.Module], "nn.Module | None"]) -> nn.Module:
-    """``module`` with every submodule for which ``make(name, it)`` gives another one replaced; ``module`` itself too.
+def _replace(module: nn.Module, make: Callable[[nn.Module], "nn.Module | None"]) -> nn.Module:
+    """``module`` with every submodule for which ``make(it)`` gives another one replaced; ``module`` itself too.
 
     A module that is used in several places is replaced by the same one in all of them.
     """
     made: dict[nn.Module, nn.Module | None] = {}
-    for name, part in module.named_modules():
-        made[part] = make(name, part)
+    for part in module.modules():
+        made[part] = make(part)
     for part in list(module.modules()):
-        for name, child in part.named_children():
-            other = made.get(child)
+        # named_children() would leave out the second place of a module that is used twice.
+        for name, child in list(part._modules.items()):
+            other = None if child is None else made.get(child)
             if other is not None:
                 setattr(part, name, other)
     other = made[module]
@@ -33,10 +34,11 @@ def _replace(module: nn.Module, make: Callable[[str, nn.Module], "nn.Module | No
 
 
 def _spatial_convs(module: nn.Module) -> list[tuple[str, nn.Conv2d]]:
+    """With their names; a convolution that is used in several places has several."""
     # Subclasses compute something else with their weights.
     return [
         (name, part)
-        for name, part in module.named_modules()
+        for name, part in module.named_modules(remove_duplicate=False)
         if type(part) is nn.Conv2d and part.kernel_size[0] * part.kernel_size[1] > 1
     ]
 
@@ -78,8 +80,15 @@ def convert(
 
     ``skip``: layers that are not converted: names or patterns (``"layer1.*"``), a function of (name, module), or
     None. ``"first"`` (the default) stands for the first convolution of the network; use ``["first", "layer1.*"]`` to
-    skip further layers. 1x1 and depthwise convolutions are never converted: the former have one position, the latter
-    one slice per output.
+    skip further layers. A layer that is used in several places is skipped if one of its names is. 1x1 and depthwise
+    convolutions are never converted: the former have one position, the latter one slice per output. Convolutions with
+    frozen weights (``weight.requires_grad`` is False) are not converted either: they could not adapt to the loss of
+    weights.
+
+    A converted layer is a new module with new parameters: create the optimiser afterwards. ``requires_grad`` of weights
+    and bias is kept. Hooks of the convolution are not; register them on the result. A convolution with ``weight_norm``
+    or ``spectral_norm`` in the form of hooks (``torch.nn.utils``) loses it; remove it before. One with such a norm in
+    the form of ``torch.nn.utils.parametrizations`` is a subclass, and is not converted.
 
     ``temperature``: the temperature of the first step; a :class:`TemperatureSchedule` with the same ``start`` lowers
     it.
@@ -87,14 +96,17 @@ def convert(
     if not inplace:
         module = copy.deepcopy(module)
     is_skipped = _is_skipped(module, skip)
+    convs = _spatial_convs(module)
+    skipped = {part for name, part in convs if is_skipped(name, part)}
     chosen = {
         part
-        for name, part in _spatial_convs(module)
-        if part.in_channels > part.groups and not is_skipped(name, part)
+        for _, part in convs
+        if part.in_channels > part.groups and part.weight.requires_grad and part not in skipped
     }
     if not chosen:
         raise UsageError(
-            "[torch] expected k x k convolutions to convert, got none (1x1, depthwise and skipped ones do not count)"
+            "[torch] expected k x k convolutions to convert, got none "
+            "(1x1, depthwise, frozen and skipped ones do not count)"
         )
 
     def fitting(conv: nn.Conv2d) -> Share:
@@ -103,8 +115,8 @@ def convert(
             outputs = min(outputs, conv.out_channels)
         return (outputs, min(inputs, conv.in_channels // conv.groups) if isinstance(inputs, int) else inputs)
 
-    def make(name: str, part: nn.Module) -> nn.Module | None:
-        if part not in chosen:
+    def make(part: nn.Module) -> nn.Module | None:
+        if not isinstance(part, nn.Conv2d) or part not in chosen:
             return None
         return ShiftAttentionConv2d.from_conv(
             part, taps=taps, share=fitting(part), relax=relax, init=init, temperature=temperature
@@ -118,7 +130,7 @@ def harden(module: M, *, inplace: bool = False) -> M:
     if not inplace:
         module = copy.deepcopy(module)
 
-    def make(name: str, part: nn.Module) -> nn.Module | None:
+    def make(part: nn.Module) -> nn.Module | None:
         return part.hardened() if isinstance(part, ShiftAttentionConv2d) else None
 
     return _replace(module, make)  # type: ignore[return-value]

@@ -9,7 +9,7 @@ import os
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Sequence
+from typing import Any, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -24,8 +24,29 @@ OPSET = 13
 TOLERANCE = 1e-3
 
 
+def _said(problem: Exception) -> str:
+    """The kind and the first line of an exception of PyTorch or of the network."""
+    return f"{type(problem).__name__}: {(str(problem).splitlines() or [''])[0]}"
+
+
+def _outputs_of(module: nn.Module, images: Tensor) -> Tensor:
+    """What the network computes; refused unless it is one tensor [images, ...] of floats."""
+    try:
+        with torch.no_grad():
+            outputs = module(images)
+    except Exception as problem:  # of many kinds, the network's own
+        raise DataError(f"[torch] expected a network that runs on the example, got {_said(problem)}") from problem
+    if not isinstance(outputs, Tensor):
+        raise UsageError(f"[torch] expected a network with one tensor as output, got {type(outputs).__name__}")
+    if outputs.dim() < 1 or len(outputs) != len(images) or not outputs.is_floating_point():
+        raise UsageError(
+            f"[torch] expected outputs of floats for {len(images)} images, got {outputs.dtype} {list(outputs.shape)}"
+        )
+    return outputs
+
+
 def _export_onnx(module: nn.Module, example: Tensor, path: Path) -> None:
-    options: dict[str, object] = {
+    options: dict[str, Any] = {
         "opset_version": OPSET,
         "input_names": ["input"],
         "output_names": ["output"],
@@ -39,10 +60,7 @@ def _export_onnx(module: nn.Module, example: Tensor, path: Path) -> None:
         try:
             torch.onnx.export(module, (example,), str(path), **options)
         except Exception as problem:  # of many kinds, some of them the network's own
-            said = (str(problem).splitlines() or [""])[0]
-            raise DataError(
-                f"[torch] expected a network for torch.onnx.export, got {type(problem).__name__}: {said}"
-            ) from problem
+            raise DataError(f"[torch] expected a network for torch.onnx.export, got {_said(problem)}") from problem
 
 
 def _varint(value: int) -> bytes:
@@ -73,6 +91,24 @@ def _three(values: Sequence[float] | None, what: str, usual: float) -> list[floa
     if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
         raise UsageError(f"[torch] expected three finite numbers for {what}, got {values!r}")
     return numbers
+
+
+def _folder_in(parent: Path) -> tempfile.TemporaryDirectory[str]:
+    """A temporary folder beside the file to write."""
+    try:
+        return tempfile.TemporaryDirectory(dir=parent, prefix=".onetap-")
+    except OSError as problem:
+        raise UsageError(
+            f"[torch] expected a folder that files can be written to, got: {problem.strerror} ({parent})"
+        ) from None
+
+
+def _difference(got: Tensor, expected: Tensor) -> float:
+    """The largest difference, relative to the largest output; infinite if there is another number of outputs."""
+    if got.numel() != expected.numel():
+        return math.inf
+    apart = (got - expected.reshape(got.shape)).abs().max() / expected.abs().max().clamp_min(1e-30)
+    return float(apart)
 
 
 def freeze(
@@ -114,20 +150,20 @@ def freeze(
     if classes is not None:
         metadata["classes"] = [str(name) for name in classes]
     target = Path(path)
-    with tempfile.TemporaryDirectory(dir=target.absolute().parent, prefix=".onetap-") as folder:
+    if target.is_dir():
+        raise UsageError(f"[torch] expected a file to write, got a folder ({target})")
+    expected = _outputs_of(hardened, images)
+    if classes is not None and expected[0].numel() != len(classes):
+        raise UsageError(f"[torch] expected names of {expected[0].numel()} classes, got {len(classes)}")
+    with _folder_in(target.absolute().parent) as folder:
         onnx = Path(folder) / "model.onnx"
         frozen = Path(folder) / "model.tap"
         _export_onnx(hardened, images[:1], onnx)
         _add_metadata(onnx, metadata)
-        with torch.no_grad():
-            expected = hardened(images)
-        if classes is not None and expected[0].numel() != len(classes):
-            raise UsageError(f"[torch] expected names of {expected[0].numel()} classes, got {len(classes)}")
         run_command("import", str(onnx), "--tap", "-o", str(frozen))
         with Model(frozen) as model:
             got = torch.from_numpy(model(images.numpy()))
-        expected = expected.reshape(got.shape)
-        difference = ((got - expected).abs().max() / expected.abs().max().clamp_min(1e-30)).item()
+        difference = _difference(got, expected)
         if not difference <= TOLERANCE:
             raise CheckError(
                 f"[torch] expected outputs within {TOLERANCE} of the module's, got {difference:.2g} ({target.name})"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Iterator, Union
+import math
+from typing import Any, Iterator, Literal, Union
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,31 @@ def _one_of(value: str, choices: tuple[str, ...], what: str) -> str:
     if value not in choices:
         raise UsageError(f"[torch] expected {what} {' or '.join(choices)}, got {value!r}")
     return value
+
+
+def _shape_of(conv: nn.Conv2d) -> dict[str, Any]:
+    """The arguments of ``nn.Conv2d`` that give another one of the same shape, place and type."""
+    return {
+        "in_channels": conv.in_channels,
+        "out_channels": conv.out_channels,
+        "kernel_size": conv.kernel_size,
+        "stride": conv.stride,
+        "padding": conv.padding,
+        "dilation": conv.dilation,
+        "groups": conv.groups,
+        "bias": conv.bias is not None,
+        "padding_mode": conv.padding_mode,
+        "device": conv.weight.device,
+        "dtype": conv.weight.dtype,
+    }
+
+
+def _copy_parameters(source: nn.Conv2d, to: nn.Conv2d, weight: Tensor) -> None:
+    """Gives ``to`` these weights and the bias of ``source``; what is frozen in ``source`` is frozen in it."""
+    for from_, into, values in ((source.weight, to.weight, weight), (source.bias, to.bias, source.bias)):
+        if from_ is not None and into is not None and values is not None:
+            into.copy_(values)
+            into.requires_grad_(from_.requires_grad)
 
 
 def block_of(share: Share, outputs: int, inputs: int) -> tuple[int, int]:
@@ -78,7 +104,7 @@ class ShiftAttentionConv2d(nn.Conv2d):
         dilation: int | tuple[int, int] = 1,
         groups: int = 1,
         bias: bool = True,
-        padding_mode: str = "zeros",
+        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         *,
@@ -128,7 +154,8 @@ class ShiftAttentionConv2d(nn.Conv2d):
 
     def _spread(self, by_block: Tensor) -> Tensor:
         outputs, inputs = self.weight.shape[:2]
-        return _attention.expand_blocks(by_block, self.share, outputs, inputs).reshape(self.weight.shape)
+        spread: Tensor = _attention.expand_blocks(by_block, self.share, outputs, inputs).reshape(self.weight.shape)
+        return spread
 
     def positions(self) -> Tensor:
         """The kernel positions that mode hard keeps, row * columns + column: [output blocks, input blocks, taps]."""
@@ -150,25 +177,23 @@ class ShiftAttentionConv2d(nn.Conv2d):
 
     def effective_weight(self) -> Tensor:
         """``weight * mask()``: what the layer convolves with."""
-        return self.weight * self.mask()
+        weight: Tensor = self.weight * self.mask()
+        return weight
 
     def forward(self, input: Tensor) -> Tensor:
-        return self._conv_forward(input, self.effective_weight(), self.bias)
+        outputs: Tensor = self._conv_forward(input, self.effective_weight(), self.bias)
+        return outputs
 
     def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, taps={self.taps}, share={self.share}, relax={self.relax}"
+        settings: Any = super()
+        return f"{settings.extra_repr()}, taps={self.taps}, share={self.share}, relax={self.relax}"
 
     @torch.no_grad()
     def hardened(self) -> nn.Conv2d:
         """A plain ``nn.Conv2d`` that computes the same as mode hard, with zeros at all positions that are not kept."""
-        plain = nn.Conv2d(
-            self.in_channels, self.out_channels, self.kernel_size, self.stride, self.padding, self.dilation,
-            self.groups, self.bias is not None, self.padding_mode, self.weight.device, self.weight.dtype,
-        )  # fmt: skip
+        plain = nn.Conv2d(**_shape_of(self))
         plain.train(self.training)
-        plain.weight.copy_(self.weight * self._spread(_attention.hard_mask(self._logits())))
-        if self.bias is not None:
-            plain.bias.copy_(self.bias)
+        _copy_parameters(self, plain, self.weight * self._spread(_attention.hard_mask(self._logits())))
         return plain
 
     @classmethod
@@ -188,23 +213,21 @@ class ShiftAttentionConv2d(nn.Conv2d):
         With relax softmax its weights are those of the convolution divided by P, so that in mode soft, at this
         temperature, it computes the same as the convolution. With straight-through the weights are those of the
         convolution, and the forward pass uses ``taps`` of them per slice.
+
+        What is frozen (``requires_grad`` is False) stays frozen; the logits are frozen with the weights.
         """
-        layer = cls(
-            conv.in_channels, conv.out_channels, conv.kernel_size, conv.stride, conv.padding, conv.dilation,
-            conv.groups, conv.bias is not None, conv.padding_mode, conv.weight.device, conv.weight.dtype,
-            taps=taps, share=share, relax=relax, init=init,
-        )  # fmt: skip
+        layer = cls(**_shape_of(conv), taps=taps, share=share, relax=relax, init=init)
         layer.train(conv.training)
         set_temperature(layer, temperature)
-        layer.weight.copy_(conv.weight)
+        weight: Tensor = conv.weight
         if layer.relax == "softmax":
             attention = layer.probabilities()
             if not attention.min() > LEAST_ATTENTION:
                 raise UsageError(f"[torch] expected a temperature at which all attention is above {LEAST_ATTENTION}, "
                                  f"got {temperature} (weights are divided by it)")
-            layer.weight.div_(attention)
-        if conv.bias is not None:
-            layer.bias.copy_(conv.bias)
+            weight = weight / attention
+        _copy_parameters(conv, layer, weight)
+        layer.attention.requires_grad_(conv.weight.requires_grad)
         return layer
 
 
@@ -284,7 +307,8 @@ class TemperatureSchedule:
         """The temperature of a step, counted from 0."""
         if step >= self._hard_from:
             return self.HARD_TEMPERATURE
-        return self._start * (self._end / self._start) ** (min(step, self._falling) / self._falling)
+        done = min(step, self._falling) / self._falling
+        return self._start * math.pow(self._end / self._start, done)
 
     @property
     def temperature(self) -> float:
