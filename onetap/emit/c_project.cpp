@@ -224,13 +224,11 @@ std::string c_identifier_of(std::string_view name) {
   return is_c_identifier(identifier) && !is_taken_name(identifier) ? identifier : identifier + "_net";
 }
 
-CProject c_project(const TapNet& net, const CProjectOptions& options, const GoldenSample& golden) {
-  const std::string& name = options.name;
+CProject c_project(const TapNet& net, const CProgram& program, const std::string& name, const GoldenSample& golden) {
   if (!is_c_identifier(name)) fail_usage("[emit] expected a name that is a C identifier, got '{}'", name);
   if (is_taken_name(name))
     fail_usage("[emit] expected a name that is no target of CMake or header of C, got '{}'", name);
-  const CProgram program(net, options.mode);
-  const CSource source(net, program, name);
+  const CSource source(net, program, name, CSource::Purpose::kText);
   CProject project;
   project.sizes = source.sizes();
   project.files = {{name + ".h", header_text(net, program, name, project.sizes)},
@@ -242,8 +240,16 @@ CProject c_project(const TapNet& net, const CProjectOptions& options, const Gold
   return project;
 }
 
+CProject c_project(const TapNet& net, const CProjectOptions& options, const GoldenSample& golden) {
+  return c_project(net, CProgram(net, options.mode), options.name, golden);
+}
+
+CSizes c_sizes(const TapNet& net, const CProgram& program) {
+  return CSource(net, program, "net", CSource::Purpose::kSizes).sizes();
+}
+
 CSizes c_sizes(const TapNet& net, RowMode mode) {
-  return CSource(net, CProgram(net, mode), "net").sizes();
+  return c_sizes(net, CProgram(net, mode));
 }
 
 }  // namespace onetap

@@ -11,6 +11,8 @@
 
 namespace onetap {
 
+struct CProgram;
+
 struct CProjectOptions {
   std::string name;  // of functions and files; a C identifier
   RowMode mode = RowMode::kRows;
@@ -64,7 +66,10 @@ std::string c_identifier_of(std::string_view name);
 
 // kUsage if the name is no C identifier or taken, an op has no C form, or a shape or the memory passes the limits of
 // the generated code.
+CProject c_project(const TapNet& net, const CProgram& program, const std::string& name, const GoldenSample& golden);
 CProject c_project(const TapNet& net, const CProjectOptions& options, const GoldenSample& golden);
+// Without the text, which takes longer than all else.
+CSizes c_sizes(const TapNet& net, const CProgram& program);
 CSizes c_sizes(const TapNet& net, RowMode mode);
 
 }  // namespace onetap

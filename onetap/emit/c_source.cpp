@@ -76,8 +76,8 @@ std::string generated_note(const TapNet& net, const std::string& what) {
                      ONETAP_VERSION);
 }
 
-CSource::CSource(const TapNet& net, const CProgram& program, std::string name)
-    : net_(net), program_(program), name_(std::move(name)) {
+CSource::CSource(const TapNet& net, const CProgram& program, std::string name, Purpose purpose)
+    : net_(net), program_(program), name_(std::move(name)), purpose_(purpose) {
   fragments_.insert(F::kTypes);
   for (const Node& node : net.graph.nodes()) {
     if (is_conv_step(node.op)) positions_ = std::max(positions_, node.kernel.area());
@@ -135,6 +135,7 @@ std::string CSource::define_array(const char* type, const char* what, const std:
                                   const char* attribute) {
   if (values.empty()) return "NULL";
   std::string array = fmt::format("{}_{}_{}", name_, current_, what);
+  if (purpose_ == Purpose::kSizes) return array;
   const std::string declaration = fmt::format("const {} {}[{}]", type, array, values.size());
   declarations_ += "extern " + declaration + ";\n";
   arrays_ += "\nextern " + declaration + ";\n" + declaration + attribute + " = {\n" + number_list(values) + "};\n";

@@ -16,7 +16,10 @@ struct ConvForm;
 
 class CSource {
  public:
-  CSource(const TapNet& net, const CProgram& program, std::string name);
+  // kSizes: the lists of weights are counted, but not written.
+  enum class Purpose { kText, kSizes };
+
+  CSource(const TapNet& net, const CProgram& program, std::string name, Purpose purpose);
 
   std::string model() const;    // NAME.c
   std::string weights() const;  // NAME_weights.c
@@ -61,6 +64,7 @@ class CSource {
   const TapNet& net_;
   const CProgram& program_;
   const std::string name_;
+  const Purpose purpose_;
   int code_bits_ = 4;
   bool has_empty_ = false;
   int64_t positions_ = 1;   // of the largest kernel of a convolution

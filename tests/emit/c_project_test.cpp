@@ -168,6 +168,18 @@ TEST(CProject, RowByRowTakesHalfOfTheMemory) {
   EXPECT_LT(2 * c_sizes(net, RowMode::kRows).arena, c_sizes(net, RowMode::kLayers).arena);
 }
 
+TEST(CProject, SizesWithoutTextAreThoseOfTheText) {
+  for (const uint64_t seed : {1, 2, 3}) {
+    const TapNet net = testing::random_int8_net(seed);
+    const CSizes text = project_of(net, RowMode::kRows).sizes, sizes = c_sizes(net, RowMode::kRows);
+    EXPECT_EQ(sizes.weights, text.weights);
+    EXPECT_EQ(sizes.flash(), text.flash());
+    EXPECT_EQ(sizes.largest().bytes(), text.largest().bytes());
+    EXPECT_EQ(sizes.stack, text.stack);
+    EXPECT_EQ(sizes.arena, text.arena);
+  }
+}
+
 TEST(DenseForm, ComputesTheSame) {
   const TapNet net =
       random_tap_net(frozen_form(testing::small_resnet(sal_method(1, parse_share("4x4").value()))).graph, 1);

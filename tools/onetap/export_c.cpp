@@ -7,6 +7,7 @@
 #include "onetap/base/naming_file.h"
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
+#include "onetap/emit/c_program.h"
 #include "onetap/emit/c_project.h"
 #include "onetap/emit/dense_form.h"
 #include "onetap/runtime/int8_reference.h"
@@ -20,16 +21,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <iostream>
+#include <optional>
+#include <string>
+#include <utility>
 
 namespace onetap::tool {
 namespace {
 
 namespace fs = std::filesystem;
-
-RowMode row_mode(const std::string& schedule) {
-  return schedule == "rows" ? RowMode::kRows : RowMode::kLayers;
-}
 
 // The folder must not be there, or be empty: nothing of the user's is overwritten or mixed with.
 void check_empty_folder(const fs::path& folder) {
@@ -76,37 +77,38 @@ void write_c_folder(const fs::path& folder, const std::vector<CFile>& files) {
   staged.commit();
 }
 
-double net_macs(const TapNet& net) {
-  return count_network(net.graph, CountRules::kPaper).macs;
-}
-
+// A network planned by both schedules, and what it needs by the chosen one.
 struct SizeColumn {
   std::string title;
+  CProgram rows, layers;
+  const CProgram& chosen;
   CSizes sizes;
-  int64_t ram_by_layers = 0, ram_by_rows = 0;
   double macs = 0;
-};
 
-SizeColumn size_column(const std::string& title, const TapNet& net, RowMode mode) {
-  SizeColumn column;
-  column.title = title;
-  column.sizes = c_sizes(net, mode);
-  column.ram_by_layers = c_sizes(net, RowMode::kLayers).arena;
-  column.ram_by_rows = c_sizes(net, RowMode::kRows).arena;
-  column.macs = net_macs(net);
-  return column;
-}
+  SizeColumn(std::string name, const TapNet& net, const std::string& schedule)
+      : title(std::move(name)),
+        rows(net, RowMode::kRows),
+        layers(net, RowMode::kLayers),
+        chosen(schedule == "rows" ? rows : layers),
+        sizes(c_sizes(net, chosen)),
+        macs(count_network(net.graph, CountRules::kPaper).macs) {}
+};
 
 nlohmann::ordered_json size_json(const SizeColumn& column) {
   const CSizes& sizes = column.sizes;
-  return {{"weights", sizes.weights},       {"positions", sizes.positions},
-          {"tables", sizes.other},          {"code", sizes.code},
-          {"flash", sizes.flash()},         {"ram", sizes.arena},
-          {"stack", sizes.stack},           {"ram_layers", column.ram_by_layers},
-          {"ram_rows", column.ram_by_rows}, {"macs", column.macs}};
+  return {{"weights", sizes.weights},
+          {"positions", sizes.positions},
+          {"tables", sizes.other},
+          {"code", sizes.code},
+          {"flash", sizes.flash()},
+          {"ram", sizes.arena},
+          {"stack", sizes.stack},
+          {"ram_layers", column.layers.arena_bytes},
+          {"ram_rows", column.rows.arena_bytes},
+          {"macs", column.macs}};
 }
 
-void print_c_sizes(const ExportCArguments& options, const std::vector<SizeColumn>& columns) {
+void print_c_sizes(const ExportCArguments& options, const std::deque<SizeColumn>& columns) {
   if (options.json) {
     nlohmann::ordered_json object = {{"out", options.out}};
     object["network"] = size_json(columns[0]);
@@ -129,8 +131,8 @@ void print_c_sizes(const ExportCArguments& options, const std::vector<SizeColumn
   add("code (estimated)", [](const SizeColumn& c) { return c.sizes.code; });
   add("flash", [](const SizeColumn& c) { return c.sizes.flash(); });
   table.rule();
-  add("RAM, layer by layer", [](const SizeColumn& c) { return c.ram_by_layers; });
-  add("RAM, row by row", [](const SizeColumn& c) { return c.ram_by_rows; });
+  add("RAM, layer by layer", [](const SizeColumn& c) { return c.layers.arena_bytes; });
+  add("RAM, row by row", [](const SizeColumn& c) { return c.rows.arena_bytes; });
   add("stack (estimated)", [](const SizeColumn& c) { return c.sizes.stack; });
   table.rule();
   add("MACs", [](const SizeColumn& c) { return c.macs; });
@@ -168,20 +170,21 @@ GoldenSample golden_sample(const TapNet& net) {
 
 void export_c(const ExportCArguments& options) {
   const fs::path source = options.source;
-  CProjectOptions project_options;
-  project_options.name = project_name(options);
-  project_options.mode = row_mode(options.schedule);
+  const std::string name = project_name(options);
   check_empty_folder(options.out);
   const TapNet net = read_tap(source);
+  std::deque<SizeColumn> columns;
   const CProject project = naming_file(source, [&] {
-    check_c_limits(options, c_sizes(net, project_options.mode));  // before anything is computed
-    return c_project(net, project_options, golden_sample(net));
+    const SizeColumn& column = columns.emplace_back(name, net, options.schedule);
+    check_c_limits(options, column.sizes);  // before anything is computed
+    return c_project(net, column.chosen, name, golden_sample(net));
   });
   write_c_folder(options.out, project.files);
-  std::vector<SizeColumn> columns = {size_column(project_options.name, net, project_options.mode)};
   const auto is_pruned = [](const Node& node) { return node.op == Op::kTapConv; };
+  std::optional<TapNet> dense;  // which its column refers to
   if (std::any_of(net.graph.nodes().begin(), net.graph.nodes().end(), is_pruned)) {
-    columns.push_back(size_column("dense", dense_form(net), project_options.mode));
+    dense = dense_form(net);
+    columns.emplace_back("dense", *dense, options.schedule);
   }
   print_c_sizes(options, columns);
 }
