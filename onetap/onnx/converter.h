@@ -146,6 +146,8 @@ ConvertOperator find_rounding_operator(const std::string& op_type);  // ops_roun
 // ops_constants.cpp: operators all of whose inputs are constants, as those that compute a shape.
 ConvertOperator find_constant_operator(const std::string& op_type);
 
+// ops_constants.cpp: what Shape gives of these extents; from opset 15 on it may have a start and an end.
+OnnxValue shape_value(const Operator& op, const std::vector<int64_t>& dims);
 // ops_rounding.cpp: integers as the floats that they stand for.
 OnnxValue fold_dequantize(Converter& converter, const Operator& op);
 

@@ -51,6 +51,7 @@ OnnxValue convert_vector_conv(Converter& converter, const Operator& op, const On
     op.refuse(fmt::format("a 1x1 kernel and one group for an image of one pixel, got {}x{} and {} groups", kernel.h,
                           kernel.w, op.integer("group", 1)));
   }
+  if (!padding_of(op, x.dims, kernel, draft.node.stride).is_zero()) op.refuse("no pads around an image of one pixel");
   OnnxValue y = add_linear(converter, op, x, weight.dims[0], std::move(draft));
   y.dims = {weight.dims[0], 1, 1};
   return y;

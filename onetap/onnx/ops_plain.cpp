@@ -143,7 +143,9 @@ OnnxValue convert_mul(Converter& converter, const Operator& op) {
   if (a.dims.size() != b.dims.size()) {
     op.refuse(fmt::format("factors of as many extents, got {} and {}", shape_text(a.dims), shape_text(b.dims)));
   }
-  if (element_count(a.dims) < element_count(b.dims)) std::swap(a, b);
+  // An image of one pixel has as many numbers as its gate, which is a vector.
+  const bool b_is_image = converter.shape(a).size() < converter.shape(b).size();
+  if (b_is_image || element_count(a.dims) < element_count(b.dims)) std::swap(a, b);
   return converter.add(op, Op::kMul, {a, b});
 }
 

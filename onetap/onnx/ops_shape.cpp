@@ -35,17 +35,7 @@ Dims batched(const Converter& converter, const OnnxValue& x) {
 }
 
 OnnxValue convert_shape(Converter& converter, const Operator& op) {
-  const Dims dims = batched(converter, converter.computed(op, 0));
-  const auto rank = static_cast<int64_t>(dims.size());
-  const auto place = [&](int64_t at) { return std::clamp(at < 0 ? at + rank : at, int64_t{0}, rank); };
-  const int64_t first = place(std::clamp(op.integer("start", 0), -rank, rank));
-  const int64_t last = std::max(first, place(std::clamp(op.integer("end", rank), -rank, rank)));
-  OnnxConstant constant;
-  constant.values = Dims(dims.begin() + first, dims.begin() + last);
-  constant.dims = {last - first};
-  OnnxValue value;
-  value.constant = std::make_shared<OnnxConstant>(std::move(constant));
-  return value;
+  return shape_value(op, batched(converter, converter.computed(op, 0)));
 }
 
 OnnxValue convert_flatten(Converter& converter, const Operator& op) {
@@ -73,7 +63,9 @@ OnnxValue convert_reshape(Converter& converter, const Operator& op) {
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == 0 && op.integer("allowzero", 0) == 0 && i < from.size()) dims[i] = from[i];
     if (dims[i] < -1 || dims[i] == 0 || dims[i] > whole) op.refuse(fmt::format("a shape of {} numbers", whole));
-    if (dims[i] > 0 && (known *= dims[i]) > whole) op.refuse(fmt::format("a shape of {} numbers", whole));
+    if (dims[i] < 0) continue;
+    if (known > whole / dims[i]) op.refuse(fmt::format("a shape of {} numbers", whole));
+    known *= dims[i];
   }
   if (std::count(dims.begin(), dims.end(), -1) > 1) op.refuse("at most one extent left open (-1)");
   for (int64_t& extent : dims) {

@@ -216,14 +216,58 @@ def shared_values(m):
     m.add("Add", m.last, twin)
 
 
+def one_pixel(m):
+    """Squeeze-excite where the image has shrunk to one pixel: it has as many numbers as its gate."""
+    x = m.conv(3, 8, kernel=(12, 11))
+    m.add("GlobalAveragePool")
+    m.conv(8, 8, kernel=1, name="expand")
+    x = m.add("Mul", m.add("Sigmoid"), x)
+    m.add("Add", m.add("Mul", x, m.conv(8, 8, kernel=1, name="other", source=m.add("GlobalAveragePool"))), x)
+    m.add("Flatten")
+
+
+def padded_by_a_list(m):
+    """F.pad(x, (0, 1, 2, 0)) and F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, 1, 1)) as the exporter by TorchScript writes
+    them: the list goes from the last extent to the first, and is turned round."""
+    def pad(*given):
+        more = m.add("ConstantOfShape", m.integers(8 - len(given)), value=numpy_helper.from_array(np.zeros(1, np.int64)))
+        pairs = m.add("Reshape", m.add("Concat", m.integers(*given), more, axis=0), m.integers(-1, 2))
+        turned = m.add("Slice", pairs, m.integers(-1), m.integers(-2**63 + 1), m.integers(0), m.integers(-1))
+        flat = m.add("Reshape", m.add("Transpose", turned, perm=[1, 0]), m.integers(-1))
+        return m.add("Cast", flat, to=TensorProto.INT64)
+    x = m.conv(3, 4)
+    m.add("Pad", x, pad(0, 1, 2, 0))
+    m.conv(4, 4, name="next")
+    m.add("Slice", m.last, m.integers(0, 0), m.integers(2**31, 2**31), m.integers(2, 3), m.integers(2, 2))
+    m.add("Pad", m.last, pad(0, 0, 0, 0, 1, 1))
+
+
 def softmax_at_the_end(m):
     m.conv(3, 4)
     m.add("GlobalAveragePool")
     m.add("Flatten")
 
 
+def constant_lists(m):
+    """Shapes that are computed by transposes and slices of constants, and by Shape with a start and an end."""
+    x = m.conv(3, 4, kernel=(12, 11))
+    shape = m.integers(0, 4)
+    if m.opset >= 10:
+        numbers = m.constant(np.arange(24, dtype=np.int64).reshape(2, 3, 4))
+        m.add("Transpose", numbers, perm=[2, 0, 1])
+        m.add("Slice", m.last, m.integers(-1, 0), m.integers(-2**63, 2**63 - 1), m.integers(0, 2), m.integers(-3, 2))
+        m.add("Slice", m.last, m.integers(1, 7), m.integers(2, -2), m.integers(1, -1), m.integers(2**62, -1))
+        shape = m.add("Sub", m.add("Reshape", m.last, m.integers(-1)), m.integers(23, 16))
+    if m.opset >= 15:
+        shape = m.add("Concat", m.integers(0), m.add("Shape", x, start=1, end=-2), axis=-1)
+        ones = m.add("Shape", m.constant(np.zeros((1, 1, 4), np.int64)), start=-9, end=2)
+        shape = m.add("Mul", shape, ones)
+    m.add("Reshape", x, shape)
+    m.add("Gemm", m.last, m.floats(4, 5), m.floats(5))
+
+
 CASES = [convolutions, batch_norms, functions, squeeze_excite, sums_and_products, pools, heads, shape_chain,
-         pads_and_slices, shared_values, softmax_at_the_end]
+         pads_and_slices, shared_values, softmax_at_the_end, one_pixel, constant_lists]
 
 
 @needs_no_training
@@ -260,6 +304,10 @@ class Operators(CommandTest):
                 builder = Builder(opset)
                 case(builder)
                 named.append((f"{case.__name__} in opset {opset}", builder.model()))
+            if opset >= 11:  # before, pads are attributes
+                builder = Builder(opset)
+                padded_by_a_list(builder)
+                named.append((f"padded_by_a_list in opset {opset}", builder.model()))
         self.compare(named)
 
     def test_a_softmax_at_the_end_is_left_out(self):
@@ -335,6 +383,17 @@ class Operators(CommandTest):
             "Pad", "x", m.integers(0, 0, 1, 1, 0, 0, 1, 1), mode="reflect"))
         yield "a cycle, nodes out of order, or a missing value", made(13, node("Relu", "v1"), node("Relu", "v0"))
         yield "a cycle, nodes out of order, or a missing value", made(13, node("Relu", "nothing"))
+        yield "expected no pads around an image of one pixel", made(13, node("GlobalAveragePool"), lambda m: m.conv(
+            3, 4, kernel=1, pads=[1, 1, 1, 1]))
+        yield "expected a shape of 4294967296 numbers", made(13, lambda m: m.add(
+            "Reshape", "x", m.integers(2**32, 2**32, -1)), shape=(1, 2**16, 2**16))
+        for axis, step in ((0, 0), (1, 1), (-2, 1), (-2**63, 1)):
+            yield "Slice", made(13, lambda m: m.add("Reshape", "x", m.add(
+                "Slice", m.integers(0, -1), m.integers(0), m.integers(9), m.integers(axis), m.integers(step))))
+        yield "expected each of 2 extents once in perm", made(13, lambda m: m.add("Gemm", m.add("Flatten", "x"), m.add(
+            "Transpose", m.floats(5, 396), perm=[1, 1])))
+        yield "expected lists (axis 0)", made(13, lambda m: m.add("Reshape", "x", m.add(
+            "Concat", m.constant(np.array([[0]])), m.constant(np.array([[-1]])), axis=1)))
         yield "expected a 2-d convolution", made(13, lambda m: m.add("Conv", "x", m.floats(2, 3, 3)))
         yield "expected finite weights", made(13, lambda m: m.add(
             "Mul", "x", m.constant(np.full((3, 1, 1), np.nan, np.float32))))
