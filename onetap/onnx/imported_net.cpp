@@ -20,7 +20,7 @@ void set_plain_norm(ImportedNet& net, const std::string& name, const Tensor& sca
   net.tensors[name + ".weight"] = scale;
   net.tensors[name + ".bias"] = shift;
   net.tensors[name + ".running_mean"] = filled(shift.count(), 0);
-  net.tensors[name + ".running_var"] = filled(shift.count(), static_cast<float>(1 - kBatchNormEpsilon));
+  net.tensors[name + ".running_var"] = filled(shift.count(), kPlainNormVariance);
 }
 
 class Freezer {
@@ -72,6 +72,7 @@ ImportedNet trainable_net(const ImportedNet& net) {
   NameTable names;
   for (const Node& node : net.graph.nodes()) names.take({node.name});
   std::map<std::string, std::string> value_of;  // what a node's readers read now
+  std::map<std::string, Tensor> taken;          // biases, by the batch norm that takes them in
   int64_t split = 0;
   for (const Node& old : net.graph.nodes()) {
     Node node = old;
@@ -84,13 +85,16 @@ ImportedNet trainable_net(const ImportedNet& net) {
     const bool has_bias = node.op == Op::kConv && node.bias;
     if (has_bias) node.bias = false;
     result.graph.add(node);
+    // The batch norm takes the bias of the convolution before it out of its mean.
+    if (const auto bias = taken.find(node.name); bias != taken.end()) {
+      auto* mean = result.tensors.at(node.name + ".running_mean").data<float>();
+      for (size_t c = 0; c < bias->second.count(); ++c) mean[c] -= bias->second.data<float>()[c];
+    }
     if (!has_bias) continue;
     const Node* reader = uses.only_reader(old);
-    const auto bias = result.tensors.extract(old.name + ".bias");
-    if (reader != nullptr && reader->op == Op::kBatchNorm) {
-      // The batch norm behind it takes the bias out of its mean.
-      auto* mean = result.tensors.at(reader->name + ".running_mean").data<float>();
-      for (size_t c = 0; c < bias.mapped().count(); ++c) mean[c] -= bias.mapped().data<float>()[c];
+    auto bias = result.tensors.extract(old.name + ".bias");
+    if (reader != nullptr && (reader->op == Op::kBatchNorm || reader->op == Op::kAffine)) {
+      taken.emplace(reader->name, std::move(bias.mapped()));
       continue;
     }
     Node norm;

@@ -48,7 +48,7 @@ const OnnxConstant& constant_input(Converter& converter, const Operator& op, int
 OnnxValue fold_constant(Converter& converter, const Operator& op) {
   OnnxConstant made;
   if (const onnx::Attribute* value = op.find("value")) {
-    made = converter.source().constant(value->t());
+    made = converter.constant(op, value->t());
   } else if (const onnx::Attribute* number = op.find("value_float")) {
     made.values = std::vector<float>{number->f()};
   } else if (const onnx::Attribute* numbers = op.find("value_floats")) {
@@ -262,7 +262,7 @@ OnnxValue fold_constant_of_shape(Converter& converter, const Operator& op) {
   }
   OnnxConstant one;
   one.values = std::vector<float>{0};
-  if (const onnx::Attribute* value = op.find("value")) one = converter.source().constant(value->t());
+  if (const onnx::Attribute* value = op.find("value")) one = converter.constant(op, value->t());
   if (one.count() != 1) op.refuse("one number to repeat");
   OnnxConstant made;
   made.dims = converter.integers(op, 0);

@@ -35,8 +35,33 @@ void read_bias(Converter& converter, const Operator& op, int index, int64_t outp
   draft.node.bias = true;
 }
 
-OnnxValue add_linear(Converter& converter, const Operator& op, const OnnxValue& x, int64_t outputs, Draft draft) {
+// Factors and terms of the vector that a linear layer reads are taken in by its weights and bias. Returns what is read
+// then.
+OnnxValue without_affine(Converter& converter, OnnxValue x, int64_t outputs, Draft& draft) {
+  while (!draft.weight_bytes) {
+    Draft& affine = converter.draft(x);
+    if (affine.node.op != Op::kAffine || affine.node.shape.size() != 1 || affine.rounding) break;
+    const std::vector<float>&scale = affine.tensors.at("weight"), &shift = affine.tensors.at("bias");
+    std::vector<float>&weight = draft.tensors["weight"], &bias = draft.tensors["bias"];
+    bias.resize(static_cast<size_t>(outputs), 0);
+    for (size_t d = 0; d < bias.size(); ++d) {
+      double sum = bias[d];
+      for (size_t c = 0; c < scale.size(); ++c) {
+        float& factor = weight[d * scale.size() + c];
+        sum += static_cast<double>(factor) * shift[c];
+        factor *= scale[c];
+      }
+      bias[d] = static_cast<float>(sum);
+    }
+    draft.node.bias = true;
+    x.draft = affine.inputs[0];
+  }
+  return x;
+}
+
+OnnxValue add_linear(Converter& converter, const Operator& op, const OnnxValue& input, int64_t outputs, Draft draft) {
   const Op kind = Op::kLinear;
+  const OnnxValue x = without_affine(converter, input, outputs, draft);
   const bool bias = draft.node.bias;
   draft.node = default_node(kind);
   draft.node.bias = bias;

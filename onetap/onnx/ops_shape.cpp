@@ -41,7 +41,7 @@ OnnxValue convert_shape(Converter& converter, const Operator& op) {
 OnnxValue convert_flatten(Converter& converter, const Operator& op) {
   const OnnxValue& x = converter.computed(op, 0);
   const int64_t axis = op.integer("axis", 1);
-  if (axis != 1 && axis + static_cast<int64_t>(x.dims.size()) + 1 != 1) op.refuse(fmt::format("axis 1, got {}", axis));
+  if (axis != 1 && axis != -static_cast<int64_t>(x.dims.size())) op.refuse(fmt::format("axis 1, got {}", axis));
   return reshaped(converter, op, x, {element_count(x.dims)});
 }
 
@@ -194,16 +194,11 @@ OnnxValue convert_slice(Converter& converter, const Operator& op) {
 OnnxValue reshaped(Converter& converter, const Operator& op, const OnnxValue& x, const Dims& dims) {
   const bool fits = element_count(dims) == element_count(x.dims);
   if (fits && dims == x.dims) return x;
-  OnnxValue value = x;
-  if (fits && dims.size() == 1) {
-    if (converter.shape(x).size() != 1) value = converter.add(op, Op::kFlatten, {x});
-    value.dims = dims;
-    return value;
-  }
-  const bool is_vector = converter.shape(x).size() == 1;
-  if (!fits || !is_vector || dims != Dims{x.dims[0], 1, 1}) {
-    op.refuse(fmt::format("{} flattened or as it is, got {}", shape_text(x.dims), shape_text(dims)));
-  }
+  // One number per channel, with any number of extents of 1 behind.
+  const bool is_vector = fits && !dims.empty() && dims.size() <= 3 && dims[0] == element_count(dims) &&
+                         (dims.size() == 1 || dims[0] == x.dims[0]);
+  if (!is_vector) op.refuse(fmt::format("{} flattened or as it is, got {}", shape_text(x.dims), shape_text(dims)));
+  OnnxValue value = converter.shape(x).size() == 1 ? x : converter.add(op, Op::kFlatten, {x});
   value.dims = dims;
   return value;
 }

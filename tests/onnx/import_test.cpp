@@ -127,6 +127,20 @@ TEST(Import, ANetworkToTrainHasNoBiasInConvolutions) {
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5);
 }
 
+// Products with constants become a batch norm, which takes in the bias of the convolution before it.
+TEST(Import, ABiasBeforeAnAffineGetsNoBatchNormOfItsOwn) {
+  const TapNet net = random_tap_net(parse_network("onetap-net 1\nx = input 2x5x5\nc = conv x out=3 kernel=3 bias=1\n"
+                                                  "a = affine c\np = gap a\n"),
+                                    4);
+  const ImportedNet trainable = trainable_net(parse_onnx(onnx_model(net), "test"));
+  EXPECT_EQ(
+      network_text(trainable.graph),
+      "onetap-net 1\nnetwork network\nx = input 2x5x5\nc = conv x out=3 kernel=3\na = bn c\np = gap a\noutput p\n");
+  const std::vector<float> x(50, 0.5f);
+  const auto expected = run_reference(net, x.data()), got = run_reference(frozen_net(trainable), x.data());
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5);
+}
+
 // Where all outputs share positions, channels are moved and a 1x1 convolution adds them up.
 TEST(Export, ShiftFormMovesChannels) {
   const TapNet net = random_tap_net(
