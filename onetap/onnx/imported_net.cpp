@@ -3,6 +3,7 @@
 #include "onetap/base/safetensors.h"
 #include "onetap/graph/uses.h"
 #include "onetap/onnx/import.h"
+#include "onetap/onnx/layer_facts.h"
 #include "onetap/onnx/names.h"
 #include "onetap/tap/fold.h"
 #include "onetap/tap/fold_norm.h"
@@ -59,6 +60,32 @@ class Freezer {
   const ImportedNet& net_;
   const FrozenForm form_;
 };
+
+// Layers of our own model that had another form in the .tap file, where their weights still have it.
+TapNet with_own_layers(TapNet net, const std::map<std::string, LayerFacts>& own) {
+  TapNet made = std::move(net);
+  const Graph from = std::move(made.graph);
+  made.graph = Graph(from.name());
+  int64_t dropped = 0;
+  for (Node node : from.nodes()) {
+    const auto facts = own.find(node.name);
+    const auto layer = made.layers.find(node.name);
+    if (facts != own.end() && layer != made.layers.end()) {
+      if (facts->second.shift) {
+        const Shape& in = from.node(node.inputs[0]).shape;
+        if (auto shift = as_shift(node, *facts->second.shift, in, layer->second.weight)) {
+          node = std::move(*shift);
+          made.layers.erase(layer);
+        }
+      } else if (facts->second.taps > 0) {
+        as_taps(facts->second, node, layer->second, dropped);
+      }
+    }
+    made.graph.add(std::move(node));
+  }
+  made.graph.set_output(from.output());
+  return made;
+}
 
 }  // namespace
 
@@ -130,6 +157,9 @@ TapNet frozen_net(const ImportedNet& net) {
   TapNet frozen = Freezer(net).freeze();
   if (net.metadata.count("mean") > 0 && net.metadata.count("sd") > 0)
     read_tap_metadata(net.metadata, "metadata", frozen);
+  if (const auto own = net.metadata.find(kFloatFactsKey); own != net.metadata.end()) {
+    frozen = with_own_layers(std::move(frozen), parse_layer_facts(own->second, kFloatFactsKey, "metadata"));
+  }
   check_tap_net(frozen);
   return frozen;
 }

@@ -1,6 +1,7 @@
-// What the file of an int8 network says and operators of ONNX have no place for, as one entry of a model's metadata:
-// the scale that a layer's grid begins with, the shift of its bias, taps and blocks of tap convolutions, the tables of
-// shifts. A model without it is read too, to a network that computes the same, unless it has shifts.
+// What a .tap file says and operators of ONNX have no place for, as one entry of a model's metadata: taps and blocks of
+// tap convolutions, the tables of shifts, and of int8 networks the scale that a layer's grid begins with and the shift
+// of its bias. A model without it is read too, to a network that computes the same (of int8 networks those without
+// shifts).
 #pragma once
 
 #include "onetap/graph/share.h"
@@ -15,9 +16,10 @@
 
 namespace onetap {
 
-constexpr const char* kInt8FactsKey = "int8";
+// The entry of an int8 network, and of one of floats.
+constexpr const char *kInt8FactsKey = "int8", *kFloatFactsKey = "layers";
 
-struct Int8LayerFacts {
+struct LayerFacts {
   std::optional<float> base;  // not of a layer that is kept in floats
   int64_t bias_shift = 0;
   int64_t taps = 0;  // of a tap convolution; 0 of others
@@ -27,8 +29,14 @@ struct Int8LayerFacts {
 };
 
 // JSON, layers by their names.
-std::string int8_facts_text(const TapNet& net);
-// kData naming `label` for another text.
-std::map<std::string, Int8LayerFacts> parse_int8_facts(const std::string& text, std::string_view label);
+std::string layer_facts_text(const TapNet& net);
+// kData naming the entry and `label` for another text.
+std::map<std::string, LayerFacts> parse_layer_facts(const std::string& text, const char* key, std::string_view label);
+
+// A depthwise convolution of an image of shape `in` as the shift that moves its channels so; nothing if it does not.
+std::optional<Node> as_shift(const Node& conv, Node shift, const Shape& in, const Tensor& weight);
+// Makes a convolution the tap convolution that the facts say; false, and nothing changed, if its weights are no such
+// one. Adds the dropped weights to `dropped`, which must not exceed what a file may have.
+bool as_taps(const LayerFacts& facts, Node& node, LayerTensors& tensors, int64_t& dropped);
 
 }  // namespace onetap

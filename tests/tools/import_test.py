@@ -5,6 +5,8 @@ numpy and onnxruntime the exit code is 77.
 """
 import json
 import os
+import pathlib
+import resource
 import struct
 import subprocess
 import sys
@@ -391,6 +393,27 @@ class Verb(CommandTest):
             self.assertEqual(tensors[0], tensors[1], name)
         result = self.succeeds("import", made, "-o", self.path("floats"))
         self.assertIn("the model is quantized: weights are the floats", result.stderr)
+
+    def test_a_full_disk_leaves_the_files_of_before(self):
+        out = self.path("mine")
+        self.succeeds("import", self.write("net.onnx", self.model().SerializeToString()), "-o", out)
+        def contents():
+            return {path.name: path.read_bytes() for path in pathlib.Path(self.dir).iterdir()}
+        larger = Builder(13)
+        larger.conv(3, 256)
+        path = self.write("larger.onnx", larger.model().SerializeToString())
+        before = contents()
+        self.refused(1, "mine.safetensors", "import", path, "-o", out, preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_FSIZE, (16384, 16384)))
+        self.assertEqual(contents(), before)
+
+    def test_errors_of_frozen_networks_name_the_file(self):
+        model = self.model()
+        model.producer_name = "onetap"
+        for key, value in (("mean", "[0, 0]"), ("sd", "[1, 1, 1]")):
+            model.metadata_props.add(key=key, value=value)
+        path = self.write("net.onnx", model.SerializeToString())
+        self.refused(4, f"({path})", "import", path, "--tap", "-o", self.path("out"))
 
     def test_bad_places_and_flags_leave_nothing(self):
         path = self.write("net.onnx", self.model().SerializeToString())
