@@ -57,6 +57,7 @@ class GraphModuleImpl : public torch::nn::Module {
 
   // These batch norms go by their running statistics in training too, and leave them as they are.
   void fix_norms(std::set<std::string> names) { fixed_norms_ = std::move(names); }
+  bool has_fixed_norm(const std::string& name) const { return fixed_norms_.count(name) > 0; }
 
   // How batch norms compute in training, in place of each by its own batch.
   using TrainingNorm = std::function<torch::Tensor(torch::nn::BatchNorm2dImpl&, const torch::Tensor&)>;

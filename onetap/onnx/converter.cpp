@@ -12,13 +12,16 @@
 namespace onetap {
 namespace {
 
-constexpr int64_t kMaxWeights = int64_t{1} << 30;  // of the network: 4 GiB
 constexpr size_t kMaxNotes = 20;
 
 }  // namespace
 
 void Operator::refuse(const std::string& expected) const {
   fail_data("[onnx] {}: expected {} ({})", where(), expected, label_);
+}
+
+void Operator::refuse(const Error& problem) const {
+  throw Error(problem.kind(), fmt::format("[onnx] {}: {}", where(), without_room(problem.what())));
 }
 
 std::string Operator::where() const {
@@ -182,8 +185,16 @@ const OnnxValue& Converter::input(const Operator& op, int index) {
         fmt::format("an input that was made before, got '{}' (a cycle, nodes out of order, or a missing value)", name));
   }
   OnnxValue& value = values_[name];
-  value.constant = std::make_shared<OnnxConstant>(source_.constant(*initialiser->second));
+  value.constant = std::make_shared<OnnxConstant>(constant(op, *initialiser->second));
   return value;
+}
+
+OnnxConstant Converter::constant(const Operator& op, const onnx::Tensor& tensor) const {
+  try {
+    return source_.constant(tensor);
+  } catch (const Error& problem) {
+    op.refuse(problem);
+  }
 }
 
 const OnnxValue& Converter::computed(const Operator& op, int index) {
@@ -191,6 +202,10 @@ const OnnxValue& Converter::computed(const Operator& op, int index) {
   if (value.is_constant()) op.refuse(fmt::format("input {} to be computed from the image, got a constant", index));
   if (value.is_bytes && op.node.op_type() != "DequantizeLinear") {
     op.refuse(fmt::format("input {} in floats (a DequantizeLinear before it), got bytes", index));
+  }
+  if (value.mean_axis != 0 && op.node.op_type() != "ReduceMean") {
+    op.refuse(
+        fmt::format("input {} to be an image or a mean over rows and columns, got a mean over one of them", index));
   }
   return value;
 }
@@ -253,7 +268,9 @@ OnnxValue Converter::add(const Operator& op, Draft draft, const std::vector<Onnx
   draft.node.name = op.node.name().empty() ? op.node.op_type() : op.node.name();
   draft.where = op.where();
   try {
-    draft.node.shape = infer_shape(draft.node, shapes);
+    // Linear layers behind an affine of a vector take it in.
+    const bool is_open = draft.node.op == Op::kAffine && shapes[0].size() == 1;
+    draft.node.shape = is_open ? shapes[0] : infer_shape(draft.node, shapes);
   } catch (const Error& problem) {
     op.refuse(fmt::format("what a network can have: {}", without_room(problem.what())));
   }
@@ -273,7 +290,7 @@ OnnxValue Converter::add(const Operator& op, Op kind, const std::vector<OnnxValu
 
 std::vector<float> Converter::weights(const Operator& op, const OnnxConstant& constant) {
   weight_count_ += static_cast<int64_t>(constant.count());
-  if (weight_count_ > kMaxWeights) op.refuse("a network of at most 2^30 weights, got more");
+  if (weight_count_ > kMaxOnnxWeights) op.refuse("a network of at most 2^30 weights, got more");
   const bool finite =
       std::all_of(constant.floats().begin(), constant.floats().end(), [](float value) { return std::isfinite(value); });
   if (!finite) op.refuse("finite weights, got NaN or infinity");
@@ -292,7 +309,8 @@ void Converter::convert_node(const FlatNode& flat) {
   ConvertOperator found = nullptr;
   if (is_onnx_domain(flat.node.domain())) {
     if (reads_constants_alone(op)) found = find_constant_operator(flat.node.op_type());
-    for (const auto find : {find_layer_operator, find_plain_operator, find_shape_operator, find_rounding_operator}) {
+    for (const auto find : {find_layer_operator, find_function_operator, find_plain_operator, find_shape_operator,
+                            find_rounding_operator}) {
       if (found == nullptr) found = find(flat.node.op_type());
     }
   }
@@ -339,7 +357,9 @@ ImportedNet Converter::convert() {
     if (is_needed_[i]) convert_node(nodes_[i]);
   }
   const auto result = values_.find(output_name_);
-  if (result == values_.end() || result->second.is_constant() || result->second.is_bytes) {
+  const bool is_whole = result != values_.end() && !result->second.is_constant() && !result->second.is_bytes &&
+                        result->second.mean_axis == 0;
+  if (!is_whole) {
     refuse_model(fmt::format("an output of floats that is computed from the image, got '{}'", output_name_));
   }
   return build();
@@ -353,6 +373,20 @@ void Converter::name_drafts(const std::vector<bool>& is_needed) {
       Draft& draft = drafts_[i];
       if (is_needed[i] && draft.is_named_by_weight == by_weight) draft.node.name = names.take(draft.wishes);
     }
+  }
+}
+
+// What is known only when all operators have been read.
+void Converter::check_draft(const Draft& draft) const {
+  const auto refuse = [&](const char* expected) {
+    fail_data("[onnx] {}: expected {} ({})", draft.where, expected, source_.label());
+  };
+  if (draft.node.op == Op::kAffine && draft.node.shape.size() == 1) {
+    refuse("a linear layer directly before or behind a batch norm, factors or terms of a vector");
+  }
+  for (const auto& [what, values] : draft.tensors) {
+    const bool finite = std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+    if (!finite) refuse("weights that stay finite in the network, got infinity or NaN");
   }
 }
 
@@ -372,6 +406,7 @@ ImportedNet Converter::build() {
   for (size_t i = 0; i < drafts_.size(); ++i) {
     if (!is_needed[i]) continue;
     Draft& draft = drafts_[i];
+    check_draft(draft);
     for (const int input : draft.inputs) draft.node.inputs.push_back(drafts_[static_cast<size_t>(input)].node.name);
     const std::string& name = net.graph.add(draft.node);
     if (draft.rounding) bytes.roundings[name] = *draft.rounding;

@@ -1,6 +1,7 @@
 // Turns the operators of a model, in order, into drafts of a network's nodes. ops_*.cpp have what becomes of each.
 #pragma once
 
+#include "onetap/base/error.h"
 #include "onetap/onnx/flat_nodes.h"
 #include "onetap/onnx/import.h"
 #include "onetap/onnx/model_source.h"
@@ -34,6 +35,7 @@ struct Draft {
   std::vector<std::string> wishes;                            // names, best first
   bool is_named_by_weight = false;                            // such a name goes before all others
   bool is_shared = false;                                     // values that others read are this one too
+  std::vector<bool> reads_alone;                              // of a relu6 and a mul: who reads an input, by inputs
 };
 
 // A value of the model: a constant, or what a draft computes of one image.
@@ -44,6 +46,10 @@ struct OnnxValue {
   std::vector<int64_t> dims;
 
   bool is_bytes = false;  // behind a QuantizeLinear, before its DequantizeLinear
+  // Of a mean over rows alone, or columns, before the other one: the axis that has 1 now, or kGone where it was taken
+  // away. 0: no such mean.
+  static constexpr int64_t kGone = 4;
+  int64_t mean_axis = 0;
 
   bool is_constant() const { return constant != nullptr; }
 };
@@ -55,6 +61,8 @@ class Operator {
 
   // kData: "[onnx] Clip 'relu6' (opset 13): expected <what> (model.onnx)".
   [[noreturn]] void refuse(const std::string& expected) const;
+  // The same of an error that says what is expected.
+  [[noreturn]] void refuse(const Error& problem) const;
   // "Clip 'relu6' (opset 13)".
   std::string where() const;
 
@@ -102,13 +110,14 @@ class Converter {
   bool is_result(const std::string& value) const { return value == output_name_; }
   int64_t batch() const { return batch_; }
 
+  // The numbers of a tensor; errors name the operator.
+  OnnxConstant constant(const Operator& op, const onnx::Tensor& tensor) const;
   // A new draft of these inputs: checks it and infers its shape.
   OnnxValue add(const Operator& op, Draft draft, const std::vector<OnnxValue>& inputs);
   OnnxValue add(const Operator& op, Op kind, const std::vector<OnnxValue>& inputs);
   // A copy of a constant's floats as weights of the network; kData if all of them are too many.
   std::vector<float> weights(const Operator& op, const OnnxConstant& constant);
   void note(std::string text) { notes_.push_back(std::move(text)); }
-  const ModelSource& source() const { return source_; }
 
  private:
   void read_input();
@@ -117,6 +126,7 @@ class Converter {
   bool reads_constants_alone(const Operator& op);
   void mark_shared(const onnx::Node& node, int draft);
   void convert_node(const FlatNode& flat);
+  void check_draft(const Draft& draft) const;
   void name_drafts(const std::vector<bool>& is_needed);
   ImportedNet build();
   void release_constants(const onnx::Node& node);
@@ -139,13 +149,16 @@ class Converter {
 // What an operator becomes: the value of its first output.
 using ConvertOperator = OnnxValue (*)(Converter& converter, const Operator& op);
 // Null if there is none.
-ConvertOperator find_layer_operator(const std::string& op_type);  // ops_layers.cpp: convolutions, linear, batch norm
-ConvertOperator find_plain_operator(const std::string& op_type);  // ops_plain.cpp: functions, sums, products, pools
+ConvertOperator find_layer_operator(const std::string& op_type);     // ops_layers.cpp: convolutions, linear, batch norm
+ConvertOperator find_function_operator(const std::string& op_type);  // ops_functions.cpp: Relu, Clip, Sigmoid, ...
+ConvertOperator find_plain_operator(const std::string& op_type);     // ops_plain.cpp: sums, products, pools
 ConvertOperator find_shape_operator(const std::string& op_type);  // ops_shape.cpp: shapes, pads, what changes nothing
 ConvertOperator find_rounding_operator(const std::string& op_type);  // ops_rounding.cpp: to bytes and back
 // ops_constants.cpp: operators all of whose inputs are constants, as those that compute a shape.
 ConvertOperator find_constant_operator(const std::string& op_type);
 
+// ops_constants.cpp: what Shape gives of these extents; from opset 15 on it may have a start and an end.
+OnnxValue shape_value(const Operator& op, const std::vector<int64_t>& dims);
 // ops_rounding.cpp: integers as the floats that they stand for.
 OnnxValue fold_dequantize(Converter& converter, const Operator& op);
 
@@ -163,7 +176,14 @@ OnnxValue add_pad(Converter& converter, const Operator& op, const OnnxValue& x, 
 // The value with other extents: as it is, or flattened; kData if it would be another order of numbers.
 OnnxValue reshaped(Converter& converter, const Operator& op, const OnnxValue& x, const std::vector<int64_t>& dims);
 
+// ops_functions.cpp: a sixth of x = relu6(y + 3), or of a product with that: hardsigmoid and hardswish, written by
+// hand. Nothing for another x; `name` is that of x.
+std::optional<OnnxValue> sixth(Converter& converter, const Operator& op, const OnnxValue& x, const std::string& name);
+// ops_functions.cpp: the op that y times this factor is, where that is a (hard) sigmoid of y.
+std::optional<Op> gate_of(Converter& converter, const OnnxValue& y, const OnnxValue& factor);
+
 // x times `scale` plus `shift` per channel (empty: 1, 0): taken in by the layer that made x where nobody else reads it.
+// Of a vector it is else an affine that the linear layers behind it take in; the network itself has none of vectors.
 OnnxValue scaled(Converter& converter, const Operator& op, const OnnxValue& x, const std::string& name,
                  std::vector<float> scale, std::vector<float> shift);
 

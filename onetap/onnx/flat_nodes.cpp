@@ -66,8 +66,11 @@ class Flattener {
       for (int i = 0; i < inner.size(); ++i) names[inner.Get(i)] = i < outer.size() ? outer.Get(i) : "";
     };
     name_all(function.input(), caller.input());
+    std::vector<std::pair<std::string, std::string>> given_on;  // outputs that have a name already, such as inputs
     for (int i = 0; i < function.output_size() && i < caller.output_size(); ++i) {
-      names.emplace(function.output(i), caller.output(i));
+      if (caller.output(i).empty()) continue;  // nobody reads it
+      const auto [found, is_new] = names.emplace(function.output(i), caller.output(i));
+      if (!is_new) given_on.emplace_back(found->second, caller.output(i));
     }
     const auto renamed = [&](const std::string& inner) {
       const auto found = names.find(inner);
@@ -86,6 +89,14 @@ class Flattener {
       node.set_name(scope + (node.name().empty() ? node.op_type() : node.name()));
       fill_attributes(function, caller, node);
       add(node, inner_opset, depth + 1);
+    }
+    for (const auto& [input, output] : given_on) {
+      onnx::Node same;
+      same.set_op_type("Identity");
+      same.set_name(scope + "Identity");
+      same.add_input(input);
+      same.add_output(output);
+      add(same, inner_opset, depth + 1);
     }
   }
 

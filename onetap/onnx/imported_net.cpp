@@ -3,6 +3,7 @@
 #include "onetap/base/safetensors.h"
 #include "onetap/graph/uses.h"
 #include "onetap/onnx/import.h"
+#include "onetap/onnx/layer_facts.h"
 #include "onetap/onnx/names.h"
 #include "onetap/tap/fold.h"
 #include "onetap/tap/fold_norm.h"
@@ -20,7 +21,7 @@ void set_plain_norm(ImportedNet& net, const std::string& name, const Tensor& sca
   net.tensors[name + ".weight"] = scale;
   net.tensors[name + ".bias"] = shift;
   net.tensors[name + ".running_mean"] = filled(shift.count(), 0);
-  net.tensors[name + ".running_var"] = filled(shift.count(), static_cast<float>(1 - kBatchNormEpsilon));
+  net.tensors[name + ".running_var"] = filled(shift.count(), kPlainNormVariance);
 }
 
 class Freezer {
@@ -60,6 +61,32 @@ class Freezer {
   const FrozenForm form_;
 };
 
+// Layers of our own model that had another form in the .tap file, where their weights still have it.
+TapNet with_own_layers(TapNet net, const std::map<std::string, LayerFacts>& own) {
+  TapNet made = std::move(net);
+  const Graph from = std::move(made.graph);
+  made.graph = Graph(from.name());
+  int64_t dropped = 0;
+  for (Node node : from.nodes()) {
+    const auto facts = own.find(node.name);
+    const auto layer = made.layers.find(node.name);
+    if (facts != own.end() && layer != made.layers.end()) {
+      if (facts->second.shift) {
+        const Shape& in = from.node(node.inputs[0]).shape;
+        if (auto shift = as_shift(node, *facts->second.shift, in, layer->second.weight)) {
+          node = std::move(*shift);
+          made.layers.erase(layer);
+        }
+      } else if (facts->second.taps > 0) {
+        as_taps(facts->second, node, layer->second, dropped);
+      }
+    }
+    made.graph.add(std::move(node));
+  }
+  made.graph.set_output(from.output());
+  return made;
+}
+
 }  // namespace
 
 ImportedNet trainable_net(const ImportedNet& net) {
@@ -72,6 +99,7 @@ ImportedNet trainable_net(const ImportedNet& net) {
   NameTable names;
   for (const Node& node : net.graph.nodes()) names.take({node.name});
   std::map<std::string, std::string> value_of;  // what a node's readers read now
+  std::map<std::string, Tensor> taken;          // biases, by the batch norm that takes them in
   int64_t split = 0;
   for (const Node& old : net.graph.nodes()) {
     Node node = old;
@@ -84,13 +112,16 @@ ImportedNet trainable_net(const ImportedNet& net) {
     const bool has_bias = node.op == Op::kConv && node.bias;
     if (has_bias) node.bias = false;
     result.graph.add(node);
+    // The batch norm takes the bias of the convolution before it out of its mean.
+    if (const auto bias = taken.find(node.name); bias != taken.end()) {
+      auto* mean = result.tensors.at(node.name + ".running_mean").data<float>();
+      for (size_t c = 0; c < bias->second.count(); ++c) mean[c] -= bias->second.data<float>()[c];
+    }
     if (!has_bias) continue;
     const Node* reader = uses.only_reader(old);
-    const auto bias = result.tensors.extract(old.name + ".bias");
-    if (reader != nullptr && reader->op == Op::kBatchNorm) {
-      // The batch norm behind it takes the bias out of its mean.
-      auto* mean = result.tensors.at(reader->name + ".running_mean").data<float>();
-      for (size_t c = 0; c < bias.mapped().count(); ++c) mean[c] -= bias.mapped().data<float>()[c];
+    auto bias = result.tensors.extract(old.name + ".bias");
+    if (reader != nullptr && (reader->op == Op::kBatchNorm || reader->op == Op::kAffine)) {
+      taken.emplace(reader->name, std::move(bias.mapped()));
       continue;
     }
     Node norm;
@@ -126,6 +157,9 @@ TapNet frozen_net(const ImportedNet& net) {
   TapNet frozen = Freezer(net).freeze();
   if (net.metadata.count("mean") > 0 && net.metadata.count("sd") > 0)
     read_tap_metadata(net.metadata, "metadata", frozen);
+  if (const auto own = net.metadata.find(kFloatFactsKey); own != net.metadata.end()) {
+    frozen = with_own_layers(std::move(frozen), parse_layer_facts(own->second, kFloatFactsKey, "metadata"));
+  }
   check_tap_net(frozen);
   return frozen;
 }

@@ -1,13 +1,8 @@
 #include "onetap/onnx/int8_net.h"
 
 #include "onetap/base/fail.h"
-#include "onetap/graph/method_table.h"
-#include "onetap/graph/op.h"
-#include "onetap/graph/shift.h"
-#include "onetap/graph/tap_layout.h"
-#include "onetap/onnx/int8_facts.h"
+#include "onetap/onnx/layer_facts.h"
 #include "onetap/quant/int8_plan.h"
-#include "onetap/tap/file_limits.h"
 #include "onetap/tap/sparse_to_taps.h"
 #include "onetap/tap/tap_file.h"
 
@@ -25,7 +20,7 @@ class Int8Builder {
   Int8Builder(const ImportedNet& net, const ImportedBytes& bytes, const std::string& label)
       : net_(net), bytes_(bytes), label_(label) {
     const auto facts = net.metadata.find(kInt8FactsKey);
-    if (facts != net.metadata.end()) facts_ = parse_int8_facts(facts->second, label);
+    if (facts != net.metadata.end()) facts_ = parse_layer_facts(facts->second, kInt8FactsKey, label);
   }
 
   TapNet build() {
@@ -54,7 +49,13 @@ class Int8Builder {
       return;
     }
     if (const auto facts = facts_.find(node.name); facts != facts_.end() && facts->second.shift) {
-      made_.graph.add(as_shift(node, *facts->second.shift, weight->second));
+      const Shape& in = net_.graph.node(node.inputs[0]).shape;
+      auto shift = as_shift(node, *facts->second.shift, in, weight->second);
+      if (!shift) {
+        fail_data("[onnx] metadata '{}': expected the shift of '{}' as its weights have it, got another ({})",
+                  kInt8FactsKey, node.name, label_);
+      }
+      made_.graph.add(std::move(*shift));
       return;
     }
     LayerTensors tensors;
@@ -70,56 +71,12 @@ class Int8Builder {
     made_.graph.add(std::move(node));
   }
 
-  // A shift, where the model's metadata says so and its kernels move the channels by that table.
-  Node as_shift(const Node& conv, Node shift, const Tensor& weight) const {
-    const Shape& in = net_.graph.node(conv.inputs[0]).shape;
-    const auto refuse_table = [&] {
-      fail_data("[onnx] metadata '{}': expected the shift of '{}' as its weights have it, got another ({})",
-                kInt8FactsKey, conv.name, label_);
-    };
-    const bool is_depthwise = conv.op == Op::kConv && !conv.bias && conv.groups == conv.out && in.size() == 3 &&
-                              conv.out == in[0] && conv.shape == in && weight.dtype() == DType::kF32 &&
-                              conv.dilation == Extent2{1, 1} && conv.stride == Extent2{1, 1};
-    shift.name = conv.name;
-    shift.inputs = conv.inputs;
-    try {
-      if (!is_depthwise || infer_shape(shift, {in}) != in) refuse_table();
-    } catch (const Error&) {
-      refuse_table();
-    }
-    const Extent2 size = conv.kernel;
-    std::vector<float> kernels(weight.count(), 0.0f);
-    const std::vector<uint16_t> codes = shift_codes(shift, in[0]);
-    for (size_t c = 0; c < codes.size(); ++c) {
-      const int64_t down = (codes[c] / shift.kernel.w - shift.kernel.h / 2) * shift.dilation.h;
-      const int64_t right = (codes[c] % shift.kernel.w - shift.kernel.w / 2) * shift.dilation.w;
-      if (std::abs(down) >= in[1] || std::abs(right) >= in[2]) continue;  // out of the image
-      const int64_t row = size.h / 2 + down, column = size.w / 2 + right;
-      if (row < 0 || row >= size.h || column < 0 || column >= size.w) refuse_table();
-      kernels[c * static_cast<size_t>(size.area()) + static_cast<size_t>(row * size.w + column)] = 1;
-    }
-    if (!std::equal(kernels.begin(), kernels.end(), weight.data<float>())) refuse_table();
-    return shift;
-  }
-
   // A tap convolution, where the model's metadata says that it is one.
   void gather(Node& node, LayerTensors& tensors) {
     const auto facts = facts_.find(node.name);
-    if (facts == facts_.end() || facts->second.taps == 0) return;
-    TapLayout layout;
-    layout.outputs = node.out;
-    layout.inputs = tensors.weight.shape().size() == 4 ? tensors.weight.shape()[1] : 0;
-    layout.positions = node.kernel.area();
-    layout.taps = facts->second.taps;
-    const bool has_taps = node.op == Op::kConv && layout.taps <= layout.positions;
-    if (has_taps) share_blocks(layout, facts->second.share);
-    if (!has_taps || !gather_taps(tensors, layout, facts->second.zeros) ||
-        (dropped_ += layout.dropped) > kMaxDroppedWeights) {
-      fail_data("[onnx] metadata '{}': expected the taps of '{}' as its weights have them, got others ({})",
-                kInt8FactsKey, node.name, label_);
-    }
-    node.op = Op::kTapConv;
-    node.method = frozen_taps(layout).set("share", facts->second.share);
+    if (facts == facts_.end() || facts->second.taps == 0 || as_taps(facts->second, node, tensors, dropped_)) return;
+    fail_data("[onnx] metadata '{}': expected the taps of '{}' as its weights have them, got others ({})",
+              kInt8FactsKey, node.name, label_);
   }
 
   LayerTensors layer(const Node& node, const ImportedBytes::Layer& from, const Tensor& floats) {
@@ -242,7 +199,7 @@ class Int8Builder {
   const ImportedNet& net_;
   const ImportedBytes& bytes_;
   const std::string& label_;
-  std::map<std::string, Int8LayerFacts> facts_;
+  std::map<std::string, LayerFacts> facts_;
   TapNet made_;
   int64_t dropped_ = 0;
 };

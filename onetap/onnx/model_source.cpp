@@ -17,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxModelBytes = std::numeric_limits<int32_t>::max();  // of a model: protobuf reads no more
-constexpr int64_t kMaxElements = int64_t{1} << 32;                        // of a tensor
 
 // What numbers of a type are read into.
 template <typename Stored, typename To>
@@ -138,8 +137,8 @@ OnnxConstant ModelSource::constant(const onnx::Tensor& tensor) const {
   OnnxConstant constant;
   int64_t count = 1;
   for (const int64_t extent : tensor.dims()) {
-    if (extent < 0 || (extent > 0 && count > kMaxElements / extent)) {
-      fail_data("[onnx] expected a tensor of at most 2^32 numbers, got an extent of {} in '{}' ({})", extent,
+    if (extent < 0 || (extent > 0 && count > kMaxOnnxWeights / extent)) {
+      fail_data("[onnx] expected a tensor of at most 2^30 numbers, got an extent of {} in '{}' ({})", extent,
                 tensor.name(), label_);
     }
     count *= extent;
@@ -187,7 +186,7 @@ std::string ModelSource::external_bytes(const onnx::Tensor& tensor, uint64_t exp
   const fs::path folder = fs::canonical(folder_, error);
   const fs::path path = error ? fs::path() : fs::canonical(folder / location, error);
   if (error || !fs::is_regular_file(path, error)) refuse("a data file that is there");
-  if (!is_below(path, folder)) refuse("a data file in the model's folder");
+  if (!is_below(path, folder)) refuse("a data file in the model's folder, not a link out of it,");
   const uint64_t size = fs::file_size(path, error);
   const auto offset = parse_int(entry_of(tensor, "offset").value_or("0"));
   const auto length = parse_int(entry_of(tensor, "length").value_or(std::to_string(expected)));

@@ -13,6 +13,8 @@
 
 namespace onetap {
 
+constexpr int64_t kMaxOnnxWeights = int64_t{1} << 30;  // of a network, and so of a tensor: 4 GiB
+
 // Integers that a DequantizeLinear has made floats of: [outputs, ...], the zero being 0.
 struct OnnxBytes {
   std::vector<int32_t> values;

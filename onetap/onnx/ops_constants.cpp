@@ -48,7 +48,7 @@ const OnnxConstant& constant_input(Converter& converter, const Operator& op, int
 OnnxValue fold_constant(Converter& converter, const Operator& op) {
   OnnxConstant made;
   if (const onnx::Attribute* value = op.find("value")) {
-    made = converter.source().constant(value->t());
+    made = converter.constant(op, value->t());
   } else if (const onnx::Attribute* number = op.find("value_float")) {
     made.values = std::vector<float>{number->f()};
   } else if (const onnx::Attribute* numbers = op.find("value_floats")) {
@@ -115,24 +115,66 @@ OnnxValue fold_squeeze(Converter& converter, const Operator& op) {
   return with_dims(op, from, converter.squeezed(op, from.dims, 0));
 }
 
-OnnxValue fold_transpose(Converter& converter, const Operator& op) {
-  const OnnxConstant& from = constant_input(converter, op, 0);
-  const std::vector<int64_t> perm = op.integers("perm").value_or(std::vector<int64_t>{1, 0});
-  if (from.dims.size() != 2 || !from.is_float() || perm.size() != 2) op.refuse("a matrix of floats");
-  if (perm[0] == 0) return converter.input(op, 0);
+// The places of some numbers of a constant, in the order of their own extents.
+struct View {
+  std::vector<int64_t> dims, strides;
+  int64_t first = 0;
+};
+
+View whole(const Operator& op, const OnnxConstant& from) {
+  if (from.count() == 0) op.refuse("numbers to take from, got none");
+  View view;
+  view.dims = from.dims;
+  view.strides.assign(from.dims.size(), 1);
+  for (size_t i = view.dims.size(); i-- > 1;) view.strides[i - 1] = view.strides[i] * view.dims[i];
+  return view;
+}
+
+OnnxValue viewed(const OnnxConstant& from, const View& view) {
+  const int64_t count = std::accumulate(view.dims.begin(), view.dims.end(), int64_t{1}, std::multiplies<>());
   OnnxConstant made;
-  const size_t rows = static_cast<size_t>(from.dims[0]), columns = static_cast<size_t>(from.dims[1]);
-  std::vector<float> values(rows * columns);
-  for (size_t i = 0; i < rows; ++i) {
-    for (size_t k = 0; k < columns; ++k) values[k * rows + i] = from.floats()[i * columns + k];
-  }
-  made.dims = {from.dims[1], from.dims[0]};
-  made.values = std::move(values);
+  made.dims = view.dims;
+  std::visit(
+      [&](const auto& values) {
+        std::decay_t<decltype(values)> taken;
+        taken.reserve(static_cast<size_t>(count));
+        std::vector<int64_t> at(view.dims.size(), 0);
+        int64_t place = view.first;
+        for (int64_t i = 0; i < count; ++i) {
+          taken.push_back(values[static_cast<size_t>(place)]);
+          for (size_t axis = at.size(); axis-- > 0;) {
+            place += view.strides[axis];
+            if (++at[axis] < view.dims[axis]) break;
+            place -= view.strides[axis] * view.dims[axis];
+            at[axis] = 0;
+          }
+        }
+        made.values = std::move(taken);
+      },
+      from.values);
   return constant_value(std::move(made));
 }
 
+OnnxValue fold_transpose(Converter& converter, const Operator& op) {
+  const OnnxConstant& from = constant_input(converter, op, 0);
+  std::vector<int64_t> in_order(from.dims.size());
+  std::iota(in_order.begin(), in_order.end(), 0);
+  const auto perm = op.integers("perm").value_or(std::vector<int64_t>(in_order.rbegin(), in_order.rend()));
+  if (perm == in_order) return converter.input(op, 0);
+  if (!std::is_permutation(perm.begin(), perm.end(), in_order.begin(), in_order.end())) {
+    op.refuse(fmt::format("each of {} extents once in perm", from.dims.size()));
+  }
+  const View before = whole(op, from);
+  View view = before;
+  for (size_t i = 0; i < perm.size(); ++i) {
+    view.dims[i] = before.dims[static_cast<size_t>(perm[i])];
+    view.strides[i] = before.strides[static_cast<size_t>(perm[i])];
+  }
+  return viewed(from, view);
+}
+
 OnnxValue fold_shape(Converter& converter, const Operator& op) {
-  return integer_list(constant_input(converter, op, 0).dims);
+  return shape_value(op, constant_input(converter, op, 0).dims);
 }
 
 OnnxValue fold_gather(Converter& converter, const Operator& op) {
@@ -157,25 +199,60 @@ OnnxValue fold_concat(Converter& converter, const Operator& op) {
   std::vector<int64_t> all;
   for (int i = 0; i < op.node.input_size(); ++i) {
     const std::vector<int64_t>& part = converter.integers(op, i);
+    const int64_t axis = op.integer("axis", 0);
+    if (constant_input(converter, op, i).dims.size() != 1 || (axis != 0 && axis != -1)) op.refuse("lists (axis 0)");
     all.insert(all.end(), part.begin(), part.end());
     if (static_cast<int64_t>(all.size()) > kMostIntegers) op.refuse("a shorter list");
   }
   return integer_list(std::move(all));
 }
 
-// Of a list of whole numbers. Starts, ends and steps are attributes before opset 10, then inputs.
+// One axis of a slice; first and last as ONNX counts them, which may be far outside.
+void slice_axis(const Operator& op, View& view, size_t axis, int64_t first, int64_t last, int64_t step) {
+  const int64_t extent = view.dims[axis];
+  if (step == 0) op.refuse("a step other than 0");
+  step = std::clamp(step, -extent - 1, extent + 1);
+  const int64_t lowest = step < 0 ? -1 : 0;  // behind the end, where it goes backwards
+  const auto place = [&](int64_t at) {
+    return std::clamp(at < 0 ? std::max(at, -extent - 1) + extent : at, lowest, extent + lowest);
+  };
+  first = std::max(place(first), int64_t{0});
+  last = place(last);
+  const int64_t covered = step > 0 ? last - first : first - last;
+  view.dims[axis] = covered <= 0 ? 0 : (covered - 1) / std::abs(step) + 1;
+  view.first += first * view.strides[axis];
+  view.strides[axis] *= step;
+}
+
+// Starts, ends and axes are attributes before opset 10, then inputs, with steps.
 OnnxValue fold_slice(Converter& converter, const Operator& op) {
-  const std::vector<int64_t>& from = converter.integers(op, 0);
+  const OnnxConstant& from = constant_input(converter, op, 0);
   const auto part = [&](const char* name, int index) {
     if (op.opset < 10) return op.integers(name).value_or(std::vector<int64_t>{});
     return op.has_input(index) ? converter.integers(op, index) : std::vector<int64_t>{};
   };
-  const std::vector<int64_t> starts = part("starts", 1), ends = part("ends", 2), steps = part("", 4);
-  if (starts.size() != 1 || ends.size() != 1 || (!steps.empty() && steps[0] != 1)) op.refuse("one piece of a list");
-  const auto count = static_cast<int64_t>(from.size());
-  const auto place = [&](int64_t at) { return std::clamp(at < 0 ? at + count : at, int64_t{0}, count); };
-  const int64_t first = place(std::max(starts[0], -count)), last = std::max(first, place(std::max(ends[0], -count)));
-  return integer_list({from.begin() + first, from.begin() + last});
+  const std::vector<int64_t> starts = part("starts", 1), ends = part("ends", 2);
+  std::vector<int64_t> axes = part("axes", 3), steps = part("steps", 4);
+  if (axes.empty()) {
+    axes.resize(starts.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
+    op.refuse("a start, an end and a step for each axis");
+  }
+  const auto rank = static_cast<int64_t>(from.dims.size());
+  View view = whole(op, from);
+  std::vector<bool> is_cut(from.dims.size(), false);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t axis = axes[i] < 0 && axes[i] >= -rank ? axes[i] + rank : axes[i];
+    if (axis < 0 || axis >= rank || is_cut[static_cast<size_t>(axis)]) {
+      op.refuse(fmt::format("different axes of {} extents", rank));
+    }
+    is_cut[static_cast<size_t>(axis)] = true;
+    slice_axis(op, view, static_cast<size_t>(axis), starts[i], ends[i], steps[i]);
+  }
+  return viewed(from, view);
 }
 
 OnnxValue fold_constant_of_shape(Converter& converter, const Operator& op) {
@@ -185,7 +262,7 @@ OnnxValue fold_constant_of_shape(Converter& converter, const Operator& op) {
   }
   OnnxConstant one;
   one.values = std::vector<float>{0};
-  if (const onnx::Attribute* value = op.find("value")) one = converter.source().constant(value->t());
+  if (const onnx::Attribute* value = op.find("value")) one = converter.constant(op, value->t());
   if (one.count() != 1) op.refuse("one number to repeat");
   OnnxConstant made;
   made.dims = converter.integers(op, 0);
@@ -219,6 +296,8 @@ OnnxValue fold_arithmetic(Converter& converter, const Operator& op) {
     op.refuse("lists of one length");
   OnnxConstant made;
   made.dims = constant_input(converter, op, a.size() >= b.size() ? 0 : 1).dims;
+  const bool is_one_by_one = a.size() > 1 && b.size() > 1;
+  if (is_one_by_one && constant_input(converter, op, 1).dims != made.dims) op.refuse("equal extents");
   std::vector<int64_t> values(std::max(a.size(), b.size()));
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = combined(op, a[a.size() == 1 ? 0 : i], b[b.size() == 1 ? 0 : i]);
@@ -228,6 +307,13 @@ OnnxValue fold_arithmetic(Converter& converter, const Operator& op) {
 }
 
 }  // namespace
+
+OnnxValue shape_value(const Operator& op, const std::vector<int64_t>& dims) {
+  const auto rank = static_cast<int64_t>(dims.size());
+  const auto place = [&](int64_t at) { return std::clamp(at < 0 ? std::max(at, -rank) + rank : at, int64_t{0}, rank); };
+  const int64_t first = place(op.integer("start", 0)), last = std::max(first, place(op.integer("end", rank)));
+  return integer_list({dims.begin() + first, dims.begin() + last});
+}
 
 ConvertOperator find_constant_operator(const std::string& op_type) {
   static const std::unordered_map<std::string, ConvertOperator> table = {

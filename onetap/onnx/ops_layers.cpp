@@ -35,8 +35,33 @@ void read_bias(Converter& converter, const Operator& op, int index, int64_t outp
   draft.node.bias = true;
 }
 
-OnnxValue add_linear(Converter& converter, const Operator& op, const OnnxValue& x, int64_t outputs, Draft draft) {
+// Factors and terms of the vector that a linear layer reads are taken in by its weights and bias. Returns what is read
+// then.
+OnnxValue without_affine(Converter& converter, OnnxValue x, int64_t outputs, Draft& draft) {
+  while (!draft.weight_bytes) {
+    Draft& affine = converter.draft(x);
+    if (affine.node.op != Op::kAffine || affine.node.shape.size() != 1 || affine.rounding) break;
+    const std::vector<float>&scale = affine.tensors.at("weight"), &shift = affine.tensors.at("bias");
+    std::vector<float>&weight = draft.tensors["weight"], &bias = draft.tensors["bias"];
+    bias.resize(static_cast<size_t>(outputs), 0);
+    for (size_t d = 0; d < bias.size(); ++d) {
+      double sum = bias[d];
+      for (size_t c = 0; c < scale.size(); ++c) {
+        float& factor = weight[d * scale.size() + c];
+        sum += static_cast<double>(factor) * shift[c];
+        factor *= scale[c];
+      }
+      bias[d] = static_cast<float>(sum);
+    }
+    draft.node.bias = true;
+    x.draft = affine.inputs[0];
+  }
+  return x;
+}
+
+OnnxValue add_linear(Converter& converter, const Operator& op, const OnnxValue& input, int64_t outputs, Draft draft) {
   const Op kind = Op::kLinear;
+  const OnnxValue x = without_affine(converter, input, outputs, draft);
   const bool bias = draft.node.bias;
   draft.node = default_node(kind);
   draft.node.bias = bias;
@@ -51,6 +76,7 @@ OnnxValue convert_vector_conv(Converter& converter, const Operator& op, const On
     op.refuse(fmt::format("a 1x1 kernel and one group for an image of one pixel, got {}x{} and {} groups", kernel.h,
                           kernel.w, op.integer("group", 1)));
   }
+  if (!padding_of(op, x.dims, kernel, draft.node.stride).is_zero()) op.refuse("no pads around an image of one pixel");
   OnnxValue y = add_linear(converter, op, x, weight.dims[0], std::move(draft));
   y.dims = {weight.dims[0], 1, 1};
   return y;

@@ -1,11 +1,10 @@
-// Operators without weights: functions, sums, products, pools.
+// Operators without weights: sums, products, pools. Functions are in ops_functions.cpp.
 #include "onetap/base/fail.h"
 #include "onetap/graph/op.h"
 #include "onetap/onnx/converter.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <unordered_map>
 
 namespace onetap {
@@ -13,35 +12,8 @@ namespace {
 
 constexpr int64_t kMostKernel = 64;  // of a pool
 
-template <Op kind>
-OnnxValue convert_function(Converter& converter, const Operator& op) {
-  return converter.add(op, kind, {converter.computed(op, 0)});
-}
-
-OnnxValue convert_hard_sigmoid(Converter& converter, const Operator& op) {
-  const float alpha = op.real("alpha", 0.2f), beta = op.real("beta", 0.5f);
-  if (std::fabs(alpha - 1.0f / 6) > 1e-6f || beta != 0.5f) {
-    op.refuse(fmt::format("alpha 1/6 and beta 1/2 (PyTorch's hardsigmoid), got {} and {}", alpha, beta));
-  }
-  return convert_function<Op::kHardSigmoid>(converter, op);
-}
-
-// Limits are attributes before opset 11, then inputs.
-float clip_limit(Converter& converter, const Operator& op, int index, const char* name, float usual) {
-  if (op.opset < 11) return op.real(name, usual);
-  if (!op.has_input(index)) return usual;
-  const OnnxConstant& limit = converter.floats(op, index);
-  if (limit.count() != 1) op.refuse(fmt::format("one number as its {}, got {}", name, limit.count()));
-  return limit.floats()[0];
-}
-
-OnnxValue convert_clip(Converter& converter, const Operator& op) {
-  constexpr float kMost = std::numeric_limits<float>::max();
-  const float low = clip_limit(converter, op, 1, "min", -kMost), high = clip_limit(converter, op, 2, "max", kMost);
-  if (low == 0 && high == 6) return convert_function<Op::kRelu6>(converter, op);
-  if (low == 0 && high >= kMost) return convert_function<Op::kRelu>(converter, op);
-  if (low <= -kMost && high >= kMost) return converter.computed(op, 0);
-  op.refuse(fmt::format("limits 0 and 6 (ReLU6), or 0 and none (ReLU), got {} and {}", low, high));
+bool is_number(const OnnxConstant& constant, float value) {
+  return constant.count() == 1 && std::fabs(constant.floats()[0] - value) <= 1e-6f * value;
 }
 
 bool is_positive_zero_free(const std::vector<float>& values) {
@@ -109,26 +81,23 @@ OnnxValue convert_sub(Converter& converter, const Operator& op) {
 
 OnnxValue convert_div(Converter& converter, const Operator& op) {
   if (constant_index(converter, op) != 1) op.refuse("a quotient by a constant, got another");
-  const OnnxValue& x = converter.computed(op, 0);
+  const OnnxValue x = converter.computed(op, 0);
+  if (is_number(converter.floats(op, 1), 6)) {
+    if (const auto made = sixth(converter, op, x, op.node.input(0))) return *made;
+  }
   std::vector<float> scale = per_channel(converter, op, x, 1);
   if (!is_positive_zero_free(scale)) op.refuse("divisors other than 0, got 0");
   for (float& value : scale) value = 1 / value;
   return scaled(converter, op, x, op.node.input(0), std::move(scale), {});
 }
 
-// x sigmoid(x) and x hardsigmoid(x) have ops of their own; the sigmoid goes if nobody else reads it.
-std::optional<Op> gate_of(Converter& converter, const OnnxValue& x, const OnnxValue& factor) {
-  const Draft& draft = converter.draft(factor);
-  if (draft.inputs.size() != 1 || draft.inputs[0] != x.draft) return std::nullopt;
-  if (draft.node.op == Op::kSigmoid) return Op::kSilu;
-  if (draft.node.op == Op::kHardSigmoid) return Op::kHardSwish;
-  return std::nullopt;
-}
-
 OnnxValue convert_mul(Converter& converter, const Operator& op) {
   const int constant = constant_index(converter, op);
   if (constant >= 0) {
-    const OnnxValue& x = converter.computed(op, 1 - constant);
+    const OnnxValue x = converter.computed(op, 1 - constant);
+    if (is_number(converter.floats(op, constant), 1.0f / 6)) {
+      if (const auto made = sixth(converter, op, x, op.node.input(1 - constant))) return *made;
+    }
     const auto bytes = converter.floats(op, constant).bytes;
     const OnnxValue product =
         scaled(converter, op, x, op.node.input(1 - constant), per_channel(converter, op, x, constant), {});
@@ -136,6 +105,7 @@ OnnxValue convert_mul(Converter& converter, const Operator& op) {
     return product;
   }
   OnnxValue a = converter.computed(op, 0), b = converter.computed(op, 1);
+  std::vector<bool> alone = {converter.has_one_reader(op.node.input(0)), converter.has_one_reader(op.node.input(1))};
   for (int i = 0; i < 2; ++i) {
     if (const auto gate = gate_of(converter, a, b)) return converter.add(op, *gate, {a});
     std::swap(a, b);
@@ -143,8 +113,15 @@ OnnxValue convert_mul(Converter& converter, const Operator& op) {
   if (a.dims.size() != b.dims.size()) {
     op.refuse(fmt::format("factors of as many extents, got {} and {}", shape_text(a.dims), shape_text(b.dims)));
   }
-  if (element_count(a.dims) < element_count(b.dims)) std::swap(a, b);
-  return converter.add(op, Op::kMul, {a, b});
+  // An image of one pixel has as many numbers as its gate, which is a vector.
+  const bool b_is_image = converter.shape(a).size() < converter.shape(b).size();
+  if (b_is_image || element_count(a.dims) < element_count(b.dims)) {
+    std::swap(a, b);
+    std::reverse(alone.begin(), alone.end());
+  }
+  const OnnxValue product = converter.add(op, Op::kMul, {a, b});
+  converter.draft(product).reads_alone = std::move(alone);
+  return product;
 }
 
 // --- pools
@@ -219,14 +196,32 @@ OnnxValue convert_global_pool(Converter& converter, const Operator& op) {
   return mean;
 }
 
-// Over rows and columns: axes are an attribute before opset 18, then an input.
+// Over rows and columns, at once or one after the other: axes are an attribute before opset 18, then an input.
 OnnxValue convert_mean(Converter& converter, const Operator& op) {
-  const OnnxValue x = converter.computed(op, 0);
-  if (x.dims.size() != 3 || converter.axes(op, 4) != std::vector<int64_t>{2, 3})
-    op.refuse("a mean over rows and columns (axes 2 and 3)");
-  OnnxValue mean = converter.shape(x).size() == 1 ? x : converter.add(op, Op::kGlobalAvgPool, {x});
-  mean.dims = {x.dims[0]};
-  if (op.integer("keepdims", 1) != 0) mean.dims = {x.dims[0], 1, 1};
+  OnnxValue x = converter.computed(op, 0);
+  const std::vector<int64_t> axes = converter.axes(op, x.dims.size() + 1);
+  // Places of rows and columns that are left, and those of them that are averaged now.
+  std::vector<int64_t> sides;
+  for (size_t i = 1; i < x.dims.size(); ++i) {
+    if (static_cast<int64_t>(i + 1) != x.mean_axis) sides.push_back(static_cast<int64_t>(i + 1));
+  }
+  const bool is_image = x.dims.size() == 3 || x.mean_axis > 0;
+  const bool is_half = is_image && sides.size() == 2 && axes.size() == 1 && axes[0] >= 2;
+  if (!is_half && (!is_image || axes != sides)) op.refuse("a mean over rows and columns (axes 2 and 3)");
+  const bool keeps = op.integer("keepdims", 1) != 0;
+  std::vector<int64_t> dims;
+  for (size_t i = 0; i < x.dims.size(); ++i) {
+    const bool is_gone = std::find(axes.begin(), axes.end(), static_cast<int64_t>(i + 1)) != axes.end();
+    if (!is_gone || keeps) dims.push_back(is_gone ? 1 : x.dims[i]);
+  }
+  OnnxValue mean = x;
+  if (is_half) {
+    mean.mean_axis = keeps ? axes[0] : OnnxValue::kGone;
+  } else {
+    mean.mean_axis = 0;
+    if (converter.shape(x).size() == 3) mean = converter.add(op, Op::kGlobalAvgPool, {mean});
+  }
+  mean.dims = std::move(dims);
   return mean;
 }
 
@@ -235,12 +230,13 @@ OnnxValue convert_concat(Converter& converter, const Operator& op) {
   for (int i = 0; i < op.node.input_size(); ++i) inputs.push_back(converter.computed(op, i));
   if (inputs.empty()) op.refuse("inputs, got none");
   const int64_t axis = op.integer("axis", 1);
-  if (axis != 1 && axis + static_cast<int64_t>(inputs[0].dims.size()) + 1 != 1) {
+  if (axis != 1 && axis != -static_cast<int64_t>(inputs[0].dims.size())) {
     op.refuse(fmt::format("axis 1 (channels), got {}", axis));
   }
   if (inputs.size() == 1) return inputs[0];
   OnnxValue made = converter.add(op, Op::kConcat, inputs);
-  if (inputs[0].dims.size() == 3 && converter.shape(made).size() == 1) made.dims = {converter.shape(made)[0], 1, 1};
+  made.dims = inputs[0].dims;  // may be Cx1x1
+  made.dims[0] = converter.shape(made)[0];
   return made;
 }
 
@@ -288,11 +284,6 @@ OnnxValue scaled(Converter& converter, const Operator& op, const OnnxValue& x, c
 
 ConvertOperator find_plain_operator(const std::string& op_type) {
   static const std::unordered_map<std::string, ConvertOperator> table = {
-      {"Relu", convert_function<Op::kRelu>},
-      {"Sigmoid", convert_function<Op::kSigmoid>},
-      {"HardSigmoid", convert_hard_sigmoid},
-      {"HardSwish", convert_function<Op::kHardSwish>},
-      {"Clip", convert_clip},
       {"Sum", convert_sum},
       {"Add", convert_add},
       {"Sub", convert_sub},

@@ -35,23 +35,13 @@ Dims batched(const Converter& converter, const OnnxValue& x) {
 }
 
 OnnxValue convert_shape(Converter& converter, const Operator& op) {
-  const Dims dims = batched(converter, converter.computed(op, 0));
-  const auto rank = static_cast<int64_t>(dims.size());
-  const auto place = [&](int64_t at) { return std::clamp(at < 0 ? at + rank : at, int64_t{0}, rank); };
-  const int64_t first = place(std::clamp(op.integer("start", 0), -rank, rank));
-  const int64_t last = std::max(first, place(std::clamp(op.integer("end", rank), -rank, rank)));
-  OnnxConstant constant;
-  constant.values = Dims(dims.begin() + first, dims.begin() + last);
-  constant.dims = {last - first};
-  OnnxValue value;
-  value.constant = std::make_shared<OnnxConstant>(std::move(constant));
-  return value;
+  return shape_value(op, batched(converter, converter.computed(op, 0)));
 }
 
 OnnxValue convert_flatten(Converter& converter, const Operator& op) {
   const OnnxValue& x = converter.computed(op, 0);
   const int64_t axis = op.integer("axis", 1);
-  if (axis != 1 && axis + static_cast<int64_t>(x.dims.size()) + 1 != 1) op.refuse(fmt::format("axis 1, got {}", axis));
+  if (axis != 1 && axis != -static_cast<int64_t>(x.dims.size())) op.refuse(fmt::format("axis 1, got {}", axis));
   return reshaped(converter, op, x, {element_count(x.dims)});
 }
 
@@ -73,7 +63,9 @@ OnnxValue convert_reshape(Converter& converter, const Operator& op) {
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == 0 && op.integer("allowzero", 0) == 0 && i < from.size()) dims[i] = from[i];
     if (dims[i] < -1 || dims[i] == 0 || dims[i] > whole) op.refuse(fmt::format("a shape of {} numbers", whole));
-    if (dims[i] > 0 && (known *= dims[i]) > whole) op.refuse(fmt::format("a shape of {} numbers", whole));
+    if (dims[i] < 0) continue;
+    if (known > whole / dims[i]) op.refuse(fmt::format("a shape of {} numbers", whole));
+    known *= dims[i];
   }
   if (std::count(dims.begin(), dims.end(), -1) > 1) op.refuse("at most one extent left open (-1)");
   for (int64_t& extent : dims) {
@@ -202,16 +194,11 @@ OnnxValue convert_slice(Converter& converter, const Operator& op) {
 OnnxValue reshaped(Converter& converter, const Operator& op, const OnnxValue& x, const Dims& dims) {
   const bool fits = element_count(dims) == element_count(x.dims);
   if (fits && dims == x.dims) return x;
-  OnnxValue value = x;
-  if (fits && dims.size() == 1) {
-    if (converter.shape(x).size() != 1) value = converter.add(op, Op::kFlatten, {x});
-    value.dims = dims;
-    return value;
-  }
-  const bool is_vector = converter.shape(x).size() == 1;
-  if (!fits || !is_vector || dims != Dims{x.dims[0], 1, 1}) {
-    op.refuse(fmt::format("{} flattened or as it is, got {}", shape_text(x.dims), shape_text(dims)));
-  }
+  // One number per channel, with any number of extents of 1 behind.
+  const bool is_vector = fits && !dims.empty() && dims.size() <= 3 && dims[0] == element_count(dims) &&
+                         (dims.size() == 1 || dims[0] == x.dims[0]);
+  if (!is_vector) op.refuse(fmt::format("{} flattened or as it is, got {}", shape_text(x.dims), shape_text(dims)));
+  OnnxValue value = converter.shape(x).size() == 1 ? x : converter.add(op, Op::kFlatten, {x});
   value.dims = dims;
   return value;
 }

@@ -5,7 +5,7 @@
 #include "onetap/base/version.h"
 #include "onetap/graph/op.h"
 #include "onetap/graph/tap_layout.h"
-#include "onetap/onnx/int8_facts.h"
+#include "onetap/onnx/layer_facts.h"
 #include "onetap/onnx/schema.h"
 #include "onetap/quant/int8_plan.h"
 #include "onetap/tap/moves.h"
@@ -439,10 +439,12 @@ std::string onnx_model(const TapNet& net, const OnnxOptions& options) {
     entry.set_key(as_utf8(key));
     entry.set_value(as_utf8(value));
   }
-  if (net.is_int8()) {
+  // In the form shift, the layers that have one are written as others.
+  if (const std::string facts = layer_facts_text(net);
+      net.is_int8() || (options.form == OnnxForm::kDense && facts != "{}")) {
     onnx::Entry& entry = *message.add_metadata_props();
-    entry.set_key(kInt8FactsKey);
-    entry.set_value(int8_facts_text(net));
+    entry.set_key(net.is_int8() ? kInt8FactsKey : kFloatFactsKey);
+    entry.set_value(facts);
   }
   GraphWriter(net, options, *message.mutable_graph()).write();
   check_size(net, message.ByteSizeLong());

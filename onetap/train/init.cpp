@@ -57,7 +57,7 @@ class Skip {
 };
 
 // Layers that got weights of dense ones: of what else they have, the file has nothing (`missing`).
-std::set<std::string> dense_layers(const nn::GraphModule& module, const std::vector<std::string>& missing,
+std::set<std::string> dense_layers(const nn::GraphModule& module, const std::set<std::string>& missing,
                                    const Skip& skip) {
   std::set<std::string> dense;
   for (const auto& [name, layer] : module->trained_layers()) {
@@ -111,7 +111,13 @@ void import_init(const Recipe& recipe, nn::GraphModule module, const InitNotice&
   tell(skipped, "of this network were not taken (init_skip)");
   // What scales its weights by attention undoes that of the first step.
   module->set_temperature(std::max(recipe.t0, recipe.t_floor));
-  const std::set<std::string> dense = dense_layers(module, report.kept, skip);
+  std::set<std::string> missing(report.kept.begin(), report.kept.end());
+  for (const std::string& name : skipped) {
+    const bool in_file = std::any_of(file.tensors().begin(), file.tensors().end(),
+                                     [&](const TensorView& view) { return view.name == name; });
+    if (!in_file) missing.insert(name);
+  }
+  const std::set<std::string> dense = dense_layers(module, missing, skip);
   check_taps(recipe, module, dense);
   module->weights_imported(dense);
 }

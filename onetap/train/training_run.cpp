@@ -9,6 +9,7 @@
 #include "onetap/train/finite.h"
 #include "onetap/train/frozen_layers.h"
 #include "onetap/train/init.h"
+#include "onetap/train/plain_norms.h"
 #include "onetap/train/resolve.h"
 #include "onetap/train/teacher.h"
 
@@ -67,6 +68,7 @@ TrainingRun::TrainingRun(const RunFiles* run_files, const Graph& run_graph, cons
     if (CheckpointFolder(files->checkpoints()).list().empty()) start_from_init();
     restore();
     if (quantized && state.step == 0) calibrate_ranges();
+    if (!quantized && state.step == 0) give_norms_statistics();
   }
   join_ranks();
   find_teacher();
@@ -160,22 +162,37 @@ void TrainingRun::restore() {
   }
 }
 
-// Of values, before anything is rounded: by images of the training set, which a resumed run does not see again.
-void TrainingRun::calibrate_ranges() {
+// Takes images of the training set through the module, which a resumed run does not see again: `pass` gets what takes
+// one batch, or returns false. Returns the number of images.
+int64_t TrainingRun::evaluate_some(const std::function<void(const std::function<bool()>&)>& pass) {
   constexpr int64_t kImages = 512;
   const torch::NoGradGuard no_grad;
   const nn::EvaluationScope evaluation(module);
   DeviceBatches batches(*source.train, stream_options(/*train=*/true), device);
   Batch batch;
   int64_t images = 0;
-  quantized->calibrate([&] {
+  pass([&] {
     if (images >= kImages || !batches.next(batch)) return false;
     module->forward(batch.images);
     images += batch.images.size(0);
     return true;
   });
   average = WeightAverage(module, recipe.ema);
+  return images;
+}
+
+// Of values, before anything is rounded.
+void TrainingRun::calibrate_ranges() {
+  const int64_t images = evaluate_some([&](const auto& forward) { quantized->calibrate(forward); });
   notice(fmt::format("ranges of values are from {} training images", images));
+}
+
+void TrainingRun::give_norms_statistics() {
+  const std::vector<std::string> norms = recipe.init.empty() ? std::vector<std::string>() : plain_norms(module);
+  if (norms.empty()) return;
+  const int64_t images = evaluate_some([&](const auto& forward) { give_statistics(module, norms, forward); });
+  notice(fmt::format("{} batch norms had no statistics, such as '{}': they have those of {} training images",
+                     norms.size(), norms.front(), images));
 }
 
 // From here on all ranks stand where rank 0 does.

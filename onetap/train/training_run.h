@@ -83,6 +83,8 @@ class TrainingRun {
   void start_from_init();
   void restore();
   void calibrate_ranges();
+  void give_norms_statistics();
+  int64_t evaluate_some(const std::function<void(const std::function<bool()>&)>& pass);
   void join_ranks();
   void find_teacher();
   std::function<bool()> gives_up_waiting() const;

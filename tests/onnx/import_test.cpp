@@ -3,7 +3,9 @@
 
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
+#include "onetap/onnx/layer_facts.h"
 #include "onetap/onnx/names.h"
+#include "onetap/onnx/schema.h"
 #include "onetap/onnx/writer.h"
 #include "onetap/runtime/reference.h"
 #include "tests/support/support.h"
@@ -96,7 +98,48 @@ TEST(Import, KeepsEveryFunctionInEveryOpset) {
   }
 }
 
-// Tap convolutions come back as dense ones, shifts as depthwise convolutions: they compute the same.
+constexpr const char* kOwnLayers = R"(onetap-net 1
+network own
+x = input 4x9x8
+a = tapconv x out=6 kernel=3 pad=1 taps=5 share=2
+b = shift a kernel=3 counts=1,1,0,1,0,1,0,1,1
+c = tapconv b out=4 kernel=3 pad=1 taps=1 share=2x2
+d = tapconv c out=4 kernel=5 pad=2 taps=2 groups=2
+e = conv d out=4
+p = gap e
+fc = linear p out=3
+output fc
+)";
+
+// Tap convolutions and shifts too, whatever share of their positions they keep and whatever weights they have.
+TEST(Import, OfOurOwnTapsAndShiftsIsTheIdentity) {
+  TapNet net = random_tap_net(parse_network(kOwnLayers), 7);
+  net.layers.at("d").weight.data<float>()[0] = 0;  // its position is kept
+  const std::string bytes = onnx_model(net);
+  const TapNet again = frozen_net(parse_onnx(bytes, "test"));
+  EXPECT_EQ(network_text(again.graph), network_text(net.graph));
+  EXPECT_TRUE(again.layers == net.layers);
+
+  // Weights that have been changed since are read as they are.
+  onnx::Model model;
+  ASSERT_TRUE(model.ParseFromString(bytes));
+  for (onnx::Tensor& tensor : *model.mutable_graph()->mutable_initializer()) {
+    if (tensor.name() != "a.weight" && tensor.name() != "b.weight") continue;
+    std::vector<float> ones(tensor.raw_data().size() / sizeof(float), 1);
+    tensor.set_raw_data(ones.data(), ones.size() * sizeof(float));
+  }
+  const TapNet changed = frozen_net(parse_onnx(model.SerializeAsString(), "test"));
+  EXPECT_EQ(changed.graph.node("a").op, Op::kConv);
+  EXPECT_EQ(changed.graph.node("b").op, Op::kConv);
+  EXPECT_EQ(changed.graph.node("c").op, Op::kTapConv);
+  for (onnx::Entry& entry : *model.mutable_metadata_props()) {
+    if (entry.key() == kFloatFactsKey) entry.set_value("[1]");
+  }
+  testing::expect_error(ErrorKind::kData, "[onnx] metadata 'layers': expected facts about layers",
+                        [&] { frozen_net(parse_onnx(model.SerializeAsString(), "test")); });
+}
+
+// Random networks: an active shift comes back as a depthwise convolution that computes the same.
 TEST(Import, OfRandomNetworksComputesTheSame) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const TapNet net = testing::random_net(seed);
@@ -122,6 +165,20 @@ TEST(Import, ANetworkToTrainHasNoBiasInConvolutions) {
   EXPECT_EQ(trainable.tensors.count("c.bias"), 0u);
   EXPECT_EQ(trainable.tensors.at("c_bn.bias"), net.layers.at("c").bias);
   EXPECT_EQ(trainable.tensors.at("a.weight"), net.layers.at("a").weight);
+  const std::vector<float> x(50, 0.5f);
+  const auto expected = run_reference(net, x.data()), got = run_reference(frozen_net(trainable), x.data());
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5);
+}
+
+// Products with constants become a batch norm, which takes in the bias of the convolution before it.
+TEST(Import, ABiasBeforeAnAffineGetsNoBatchNormOfItsOwn) {
+  const TapNet net = random_tap_net(parse_network("onetap-net 1\nx = input 2x5x5\nc = conv x out=3 kernel=3 bias=1\n"
+                                                  "a = affine c\np = gap a\n"),
+                                    4);
+  const ImportedNet trainable = trainable_net(parse_onnx(onnx_model(net), "test"));
+  EXPECT_EQ(
+      network_text(trainable.graph),
+      "onetap-net 1\nnetwork network\nx = input 2x5x5\nc = conv x out=3 kernel=3\na = bn c\np = gap a\noutput p\n");
   const std::vector<float> x(50, 0.5f);
   const auto expected = run_reference(net, x.data()), got = run_reference(frozen_net(trainable), x.data());
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5);

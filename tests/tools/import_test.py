@@ -5,6 +5,8 @@ numpy and onnxruntime the exit code is 77.
 """
 import json
 import os
+import pathlib
+import resource
 import struct
 import subprocess
 import sys
@@ -19,7 +21,8 @@ try:
     import numpy as np
     import onnx
     import onnxruntime
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import TensorProto, helper
+    from onnx_models import CASES, OPSETS, Builder, heads, padded_by_a_list, softmax_at_the_end
     onnxruntime.set_default_logger_severity(3)
 except ImportError:
     onnx = None
@@ -27,203 +30,6 @@ except ImportError:
 RUN_ONNX = os.environ.get("RUN_ONNX", "run_onnx")
 DUMP_NETS = os.environ.get("DUMP_NETS", "dump_nets")
 TOLERANCE = 1e-4  # of the largest output
-OPSETS = (9, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20)
-
-
-class Builder:
-    """A model, node by node. Names of values are numbers unless given."""
-
-    def __init__(self, opset, shape=(3, 12, 11), batch="batch"):
-        self.opset, self.shape, self.batch = opset, shape, batch
-        self.random = np.random.default_rng(7)
-        self.nodes, self.initialisers, self.functions = [], [], []
-        self.last = "x"
-
-    def constant(self, array, name=None):
-        name = name or f"constant{len(self.initialisers)}"
-        self.initialisers.append(numpy_helper.from_array(np.asarray(array), name))
-        return name
-
-    def floats(self, *shape, low=-1.0, high=1.0, name=None):
-        return self.constant(self.random.uniform(low, high, shape).astype(np.float32), name)
-
-    def integers(self, *values):
-        return self.constant(np.array(values, np.int64))
-
-    def add(self, op, *inputs, name=None, outputs=1, **attributes):
-        made = name or f"v{len(self.nodes)}"
-        names = [made] + [f"{made}.{i}" for i in range(1, outputs)]
-        self.nodes.append(helper.make_node(op, list(inputs) or [self.last] * (op != "Constant"), names, name=f"{op}_{len(self.nodes)}",
-                                           **attributes))
-        self.last = made
-        return made
-
-    def conv(self, inputs, outputs, kernel=3, groups=1, bias=True, name="conv", source=None, **attributes):
-        rows, columns = kernel if isinstance(kernel, tuple) else (kernel, kernel)
-        weight = self.floats(outputs, inputs // groups, rows, columns, name=f"{name}.weight")
-        return self.add("Conv", source or self.last, weight, *([self.floats(outputs)] if bias else []), group=groups,
-                        **attributes)
-
-    def axes(self, op, *axes, source=None, since=13, **attributes):
-        """Axes are an attribute before opset `since`, then an input."""
-        source = source or self.last
-        if self.opset < since:
-            return self.add(op, source, axes=list(axes), **attributes)
-        return self.add(op, source, self.integers(*axes), **attributes)
-
-    def model(self, extra_opsets=()):
-        graph = helper.make_graph(self.nodes, "made", [helper.make_tensor_value_info("x", TensorProto.FLOAT,
-                                                                                    [self.batch, *self.shape])],
-                                  [helper.make_tensor_value_info(self.last, TensorProto.FLOAT, None)],
-                                  self.initialisers)
-        opsets = [helper.make_opsetid("", self.opset), *extra_opsets]
-        return helper.make_model(graph, opset_imports=opsets, functions=self.functions, ir_version=8)
-
-
-# --- one function per group of operators; each builds on the model and may look at its opset
-
-def convolutions(m):
-    m.conv(3, 8, kernel=(3, 5), pads=[1, 2, 1, 2], strides=[2, 1], name="a")
-    m.conv(8, 12, groups=4, dilations=[2, 2], pads=[2, 2, 2, 2], name="b", bias=False)
-    m.conv(12, 12, groups=12, pads=[0, 1, 2, 0], name="c")  # asymmetric
-    m.conv(12, 6, kernel=2, auto_pad="SAME_UPPER", strides=[2, 2], name="d")
-    m.conv(6, 6, kernel=2, auto_pad="SAME_LOWER", name="e")
-    m.conv(6, 5, kernel=2, auto_pad="VALID", name="f")
-
-
-def batch_norms(m):
-    def norm(channels, epsilon, **attributes):
-        m.add("BatchNormalization", m.last, m.floats(channels, low=0.5), m.floats(channels), m.floats(channels),
-              m.floats(channels, low=0.3, high=2), epsilon=epsilon, **attributes)
-    norm(3, 1e-3)
-    m.conv(3, 6, bias=False)
-    norm(6, 1e-5, momentum=0.9)
-    m.add("Relu")
-    m.conv(6, 4, name="second")
-    norm(4, 0.25, **({"training_mode": 0} if m.opset >= 14 else {}))
-
-
-def functions(m):
-    m.add("Relu")
-    if m.opset < 11:
-        m.add("Clip", m.last, min=0.0, max=6.0)
-        m.add("Clip", m.last, min=0.0)
-    else:
-        m.add("Clip", m.last, m.constant(np.float32(0)), m.constant(np.float32(6)))
-        m.add("Clip", m.last, m.constant(np.float32(0)))
-    m.conv(3, 4)
-    m.add("HardSigmoid", m.last, alpha=1 / 6, beta=0.5)
-    m.conv(4, 4, name="next")
-    x = m.last
-    m.add("Mul", m.add("HardSigmoid", x, alpha=1 / 6), x)  # hardswish before opset 14
-    if m.opset >= 14:
-        m.add("HardSwish")
-    x = m.conv(4, 4, name="third")
-    m.add("Mul", x, m.add("Sigmoid", x))  # silu
-    m.add("Sigmoid")
-
-
-def squeeze_excite(m):
-    x = m.conv(3, 8, pads=[1, 1, 1, 1])
-    m.add("GlobalAveragePool")
-    m.conv(8, 2, kernel=1, name="reduce")
-    m.add("Relu")
-    m.conv(2, 8, kernel=1, name="expand")
-    m.add("Mul", m.add("Sigmoid"), x)
-    m.axes("ReduceMean", 2, 3, since=18, keepdims=0)
-
-
-def sums_and_products(m):
-    x = m.conv(3, 4)
-    y = m.conv(3, 4, source="x", name="other")
-    m.add("Add", x, y)
-    m.add("Sum", m.last, x, y)
-    m.add("Mul", m.last, m.floats(1, 4, 1, 1))
-    m.add("Add", m.floats(4, 1, 1), m.last)
-    m.add("Sub", m.last, m.constant(np.float32(0.5)))
-    m.add("Div", m.last, m.floats(4, 1, 1, low=1, high=3))
-    m.add("Sub", m.constant(np.float32(0.25)), m.last)
-    m.add("Mul", m.last, x)
-    m.add("Concat", m.last, x, m.last, axis=1)
-    m.add("Concat", m.last, y, axis=-3)
-
-
-def pools(m):
-    m.add("MaxPool", kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2])
-    m.add("MaxPool", kernel_shape=[2, 2], pads=[0, 0, 1, 1])
-    if m.opset >= 10:
-        m.add("MaxPool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
-    m.add("AveragePool", kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)
-    m.add("AveragePool", kernel_shape=[2, 2], pads=[0, 1, 0, 0], count_include_pad=1)
-    m.add("AveragePool", kernel_shape=[2, 2])
-    m.add("MaxPool", kernel_shape=[1, 1])
-
-
-def heads(m):
-    m.conv(3, 4, strides=[2, 2])
-    m.axes("ReduceMean", -1, -2, since=18, keepdims=1)
-    m.add("Flatten", axis=1)
-    m.add("Dropout")
-    m.add("Gemm", m.last, m.floats(4, 6), m.floats(6), alpha=0.5, beta=2.0)
-    m.add("Relu")
-    m.add("MatMul", m.last, m.floats(6, 5))
-    m.add("Add", m.last, m.floats(5))
-    m.add("BatchNormalization", m.last, m.floats(5, low=0.5), m.floats(5), m.floats(5), m.floats(5, low=0.3, high=2))
-    m.add("Relu")
-    m.add("Gemm", m.last, m.floats(3, 5), *([m.floats(3)] if m.opset < 11 else []), transB=1)
-    m.add("Identity")
-
-
-def shape_chain(m):
-    """What view(x.size(0), -1) becomes."""
-    x = m.conv(3, 2)
-    m.add("Shape", x)
-    m.add("Gather", m.last, m.constant(np.array(0, np.int64)), axis=0)
-    size = m.axes("Unsqueeze", 0)
-    m.add("Concat", size, m.integers(-1), axis=0)
-    m.add("Reshape", x, m.last)
-    m.add("Constant", value=numpy_helper.from_array(np.array([0, -1], np.int64)))
-    m.add("Reshape", m.nodes[-2].output[0], m.last)
-    m.axes("Unsqueeze", 2, 3)
-    m.axes("Squeeze", 3, 2)
-
-
-def pads_and_slices(m):
-    if m.opset < 11:
-        m.add("Pad", m.last, pads=[0, 0, 1, 1, 0, 0, 1, 1], mode="constant", value=0.0)
-        m.conv(3, 4)
-        m.add("Pad", m.last, pads=[0, 0, 0, 2, 0, 0, 1, 0])
-        m.add("Pad", m.last, pads=[0, 1, 0, 0, 0, 2, 0, 0])
-    else:
-        m.add("Pad", m.last, m.integers(0, 0, 1, 1, 0, 0, 1, 1), mode="constant")
-        m.conv(3, 4)
-        m.add("Pad", m.last, m.integers(0, 0, 0, 2, 0, 0, 1, 0), m.constant(np.float32(0)))
-        m.add("Pad", m.last, m.integers(0, 1, 0, 0, 0, 2, 0, 0))
-    if m.opset >= 18:
-        m.add("Pad", m.last, m.integers(1, 2, 0, 1), "", m.integers(2, -1))
-    if m.opset >= 10:
-        m.add("Slice", m.last, m.integers(0, 0), m.integers(2**31, 2**31), m.integers(2, 3), m.integers(2, 3))
-
-
-def shared_values(m):
-    """Two names of one value: what one reader adds must not reach the other."""
-    weight = m.floats(4, 3, 3, 3, name="layer.weight")
-    x = m.add("Conv", "x", weight)
-    twin = m.add("Conv", "x", weight)  # shared weights
-    same = m.add("Identity", x)
-    m.add("Add", same, m.floats(4, 1, 1))
-    m.add("Add", m.last, x)
-    m.add("Add", m.last, twin)
-
-
-def softmax_at_the_end(m):
-    m.conv(3, 4)
-    m.add("GlobalAveragePool")
-    m.add("Flatten")
-
-
-CASES = [convolutions, batch_norms, functions, squeeze_excite, sums_and_products, pools, heads, shape_chain,
-         pads_and_slices, shared_values, softmax_at_the_end]
 
 
 @needs_no_training
@@ -260,6 +66,10 @@ class Operators(CommandTest):
                 builder = Builder(opset)
                 case(builder)
                 named.append((f"{case.__name__} in opset {opset}", builder.model()))
+            if opset >= 11:  # before, pads are attributes
+                builder = Builder(opset)
+                padded_by_a_list(builder)
+                named.append((f"padded_by_a_list in opset {opset}", builder.model()))
         self.compare(named)
 
     def test_a_softmax_at_the_end_is_left_out(self):
@@ -288,6 +98,27 @@ class Operators(CommandTest):
         builder.add("Two", "x", builder.floats(4, 3, 3, 3, name="one.weight"), builder.floats(5, 4, 1, 1),
                     domain="pkg.torch")
         self.compare([("functions", builder.model([helper.make_opsetid("pkg.torch", 1)]))])
+
+    def test_outputs_of_functions(self):
+        """One that nobody reads has no name in the call; another is an input of the function."""
+        builder = Builder(18)
+        opsets = [helper.make_opsetid("", 18)]
+        builder.functions.append(helper.make_function(
+            "own", "Two", ["a"], ["unread", "b"],
+            [helper.make_node("Relu", ["a"], ["unread"]), helper.make_node("Sigmoid", ["unread"], ["b"])], opsets))
+        builder.functions.append(helper.make_function(
+            "own", "Same", ["a"], ["a", "b"], [helper.make_node("Relu", ["a"], ["b"])], opsets))
+        builder.nodes.append(helper.make_node("Two", ["x"], ["", "gate"], name="two", domain="own"))
+        builder.nodes.append(helper.make_node("Same", ["gate"], ["again", "other"], name="same", domain="own"))
+        builder.add("Add", "again", "other")
+        plain = Builder(18)  # ONNX Runtime takes no such functions
+        gate = plain.add("Sigmoid", plain.add("Relu"))
+        plain.add("Add", gate, plain.add("Relu", gate))
+        models = [builder.model([helper.make_opsetid("own", 1)]), plain.model()]
+        image = np.random.default_rng(1).standard_normal((3, 12, 11)).astype(np.float32)
+        (line, values), (_, expected) = self.run_all(models, [image])
+        self.assertEqual(line, "ok")
+        self.assertEqual(values.tolist(), expected.tolist())
 
     def test_fixed_batches_and_extents_left_open(self):
         builder = Builder(17, batch=4)
@@ -335,6 +166,41 @@ class Operators(CommandTest):
             "Pad", "x", m.integers(0, 0, 1, 1, 0, 0, 1, 1), mode="reflect"))
         yield "a cycle, nodes out of order, or a missing value", made(13, node("Relu", "v1"), node("Relu", "v0"))
         yield "a cycle, nodes out of order, or a missing value", made(13, node("Relu", "nothing"))
+        yield "expected no pads around an image of one pixel", made(13, node("GlobalAveragePool"), lambda m: m.conv(
+            3, 4, kernel=1, pads=[1, 1, 1, 1]))
+        yield "expected a shape of 4294967296 numbers", made(13, lambda m: m.add(
+            "Reshape", "x", m.integers(2**32, 2**32, -1)), shape=(1, 2**16, 2**16))
+        for axis, step in ((0, 0), (1, 1), (-2, 1), (-2**63, 1)):
+            yield "Slice", made(13, lambda m: m.add("Reshape", "x", m.add(
+                "Slice", m.integers(0, -1), m.integers(0), m.integers(9), m.integers(axis), m.integers(step))))
+        yield "expected each of 2 extents once in perm", made(13, lambda m: m.add("Gemm", m.add("Flatten", "x"), m.add(
+            "Transpose", m.floats(5, 396), perm=[1, 1])))
+        yield "expected lists (axis 0)", made(13, lambda m: m.add("Reshape", "x", m.add(
+            "Concat", m.constant(np.array([[0]])), m.constant(np.array([[-1]])), axis=1)))
+        tiny = lambda m: m.constant(np.full((3, 1, 1), 1e-39, np.float32))
+        yield "Div 'Div_0' (opset 13): expected weights that stay finite", made(13, lambda m: m.add("Div", "x", tiny(m)))
+        yield "Gemm 'Gemm_1' (opset 13): expected weights that stay finite", made(13, node("Flatten"), lambda m: m.add(
+            "Gemm", m.last, m.floats(396, 2), m.floats(2), beta=float("inf")))
+        def norm_without_variance(m):
+            m.add("Gemm", m.add("Flatten"), m.floats(396, 2))
+            m.add("BatchNormalization", m.last, m.floats(2), m.floats(2), m.floats(2), m.floats(2, low=0, high=0), epsilon=0.0)
+        yield "Gemm 'Gemm_1' (opset 13): expected weights that stay finite", made(13, norm_without_variance)
+        yield "expected alpha 1/6 and beta 1/2", made(13, node("HardSigmoid", alpha=float("nan")))
+        for axis in (2**63 - 1, -2**63, 2, -2):
+            yield "expected axis 1, got", made(13, node("Flatten", axis=axis))
+        for axis in (2**63 - 1, -2**63, 2, -2):
+            yield "expected axis 1 (channels), got", made(13, node("Concat", "x", "x", axis=axis))
+        yield "Min 'Min_0' (opset 13): expected limits 0 and 6", made(13, lambda m: m.add("Min", "x", m.constant(np.float32(6))))
+        yield "ReduceMean 'ReduceMean_1' (opset 13): expected a mean over rows", made(
+            13, node("ReduceMean", axes=[3]), node("ReduceMean", axes=[3]))
+        yield "got a mean over one of them", made(13, node("ReduceMean", axes=[3]), node("Relu"))
+        yield "expected an output of floats", made(13, node("ReduceMean", axes=[3]))
+        def norm_of_an_activation(m):
+            m.add("Relu", m.add("Flatten"))
+            m.add("BatchNormalization", m.last, *[m.floats(396, low=0.5) for _ in range(4)])
+            m.add("Relu")
+        yield ("BatchNormalization 'BatchNormalization_2' (opset 13): expected a linear layer directly before or behind",
+               made(13, norm_of_an_activation))
         yield "expected a 2-d convolution", made(13, lambda m: m.add("Conv", "x", m.floats(2, 3, 3)))
         yield "expected finite weights", made(13, lambda m: m.add(
             "Mul", "x", m.constant(np.full((3, 1, 1), np.nan, np.float32))))
@@ -382,16 +248,23 @@ class Operators(CommandTest):
         def words(weight):
             weight.data_type = TensorProto.STRING
 
-        yield "expected a tensor of at most 2^32 numbers", tensor(huge)
-        yield "expected 2415919104 bytes in tensor 'conv.weight', got 3", tensor(not_there)
-        yield "expected a tensor of at most 2^32 numbers, got an extent of -4", tensor(negative)
-        yield "expected a tensor of floats or whole numbers, got type 8", tensor(words)
+        def above_all_weights(weight):
+            weight.dims[:] = [2**20, 2**11, 1, 1]
+
+        yield "expected a tensor of at most 2^30 numbers", tensor(huge)
+        yield "expected a tensor of at most 2^30 numbers", tensor(above_all_weights)
+        yield "Conv 'Conv_0' (opset 13): expected 2415919104 bytes in tensor 'conv.weight', got 3", tensor(not_there)
+        yield "expected a tensor of at most 2^30 numbers, got an extent of -4", tensor(negative)
+        yield "Conv 'Conv_0' (opset 13): expected a tensor of floats or whole numbers, got type 8", tensor(words)
+        no_name = made(13, lambda m: m.add("Constant", value=helper.make_tensor("", TensorProto.STRING, [1], [b"a"])),
+                       lambda m: m.add("Add", "x", m.last))
+        yield "Constant 'Constant_0' (opset 13): expected a tensor of floats or whole numbers, got type 8", no_name
         for location in ("../secret.bin", "/etc/passwd", "", "a/../../secret.bin"):
             yield "expected a data file in the model's folder", tensor(external(location=location))
         yield "expected a data file that is there", tensor(external(location="missing.bin"))
         yield "at 0 of 'short.bin', got a file of 5", tensor(external(location="short.bin"))
         yield "at 99999999999999 of 'short.bin'", tensor(external(location="short.bin", offset="99999999999999"))
-        yield "expected a data file in the model's folder", tensor(external(location="link.bin"))
+        yield "expected a data file in the model's folder, not a link out of it,", tensor(external(location="link.bin"))
 
     def test_what_is_refused_says_why(self):
         self.write("short.bin", b"12345")
@@ -399,7 +272,7 @@ class Operators(CommandTest):
         cases = list(self.refusals())
         images = [np.zeros((3, 12, 11), np.float32)]
         for (part, _), (line, _) in zip(cases, self.run_all([model for _, model in cases], images)):
-            self.assertTrue(line.startswith("4 [onnx] "), line)
+            self.assertTrue(line.startswith("4 [onnx] "), f"{line}, not {part}")
             self.assertIn(part, line)
 
     def test_damaged_files_are_refused(self):
@@ -520,6 +393,27 @@ class Verb(CommandTest):
             self.assertEqual(tensors[0], tensors[1], name)
         result = self.succeeds("import", made, "-o", self.path("floats"))
         self.assertIn("the model is quantized: weights are the floats", result.stderr)
+
+    def test_a_full_disk_leaves_the_files_of_before(self):
+        out = self.path("mine")
+        self.succeeds("import", self.write("net.onnx", self.model().SerializeToString()), "-o", out)
+        def contents():
+            return {path.name: path.read_bytes() for path in pathlib.Path(self.dir).iterdir()}
+        larger = Builder(13)
+        larger.conv(3, 256)
+        path = self.write("larger.onnx", larger.model().SerializeToString())
+        before = contents()
+        self.refused(1, "mine.safetensors", "import", path, "-o", out, preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_FSIZE, (16384, 16384)))
+        self.assertEqual(contents(), before)
+
+    def test_errors_of_frozen_networks_name_the_file(self):
+        model = self.model()
+        model.producer_name = "onetap"
+        for key, value in (("mean", "[0, 0]"), ("sd", "[1, 1, 1]")):
+            model.metadata_props.add(key=key, value=value)
+        path = self.write("net.onnx", model.SerializeToString())
+        self.refused(4, f"({path})", "import", path, "--tap", "-o", self.path("out"))
 
     def test_bad_places_and_flags_leave_nothing(self):
         path = self.write("net.onnx", self.model().SerializeToString())

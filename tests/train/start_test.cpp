@@ -1,7 +1,12 @@
 // What a run starts from, and which of its parameters stay as they are.
+#include "onetap/base/file.h"
 #include "onetap/base/text.h"
+#include "onetap/graph/batch_norm.h"
+#include "onetap/graph/text.h"
+#include "onetap/nn/tensor_file.h"
 #include "onetap/train/frozen_layers.h"
 #include "onetap/train/init.h"
+#include "onetap/train/plain_norms.h"
 #include "tests/train/training.h"
 
 #include <cstdio>
@@ -75,6 +80,99 @@ TEST(Start, WeightsThatComeWithTheirAttentionAreNotScaled) {
   };
   EXPECT_TRUE(unchanged(""));
   EXPECT_TRUE(unchanged("*.attention"));
+}
+
+// A file without attention has weights of dense layers, also where --init-skip names attention.
+TEST(Start, SkippedAttentionThatTheFileDoesNotHaveIsThatOfADenseNetwork) {
+  const TempDir dir;
+  Recipe recipe = small_recipe();
+  recipe.method = "conv";
+  torch::manual_seed(1);
+  nn::GraphModule dense(recipe_network(recipe, 10, 32));
+  recipe.init = (dir / "dense.safetensors").string();
+  write_file_atomic(recipe.init, nn::tensor_bytes(nn::state_of(*dense)));
+  recipe.method = "sal";
+  nn::GraphModule module(recipe_network(recipe, 10, 32));
+  recipe.init_skip = "*.attention";
+  import_init(recipe, module, {});
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({4, 3, 32, 32});
+  dense->eval();
+  module->eval();
+  EXPECT_TRUE(torch::allclose(module->forward(x), dense->forward(x), 1e-3, 1e-4));
+}
+
+// Batch norms as `import` makes them of biases and folded batch norms: far from the statistics of the values.
+nn::GraphModule with_plain_norms() {
+  torch::manual_seed(2);
+  nn::GraphModule module(
+      parse_network("onetap-net 1\nx = input 3x32x32\na = conv x out=6 kernel=3 stride=2\n"
+                    "a_bn = bn a\nb = relu a_bn\nc = conv b out=8 kernel=3 stride=2\nc_bn = bn c\n"
+                    "d = relu c_bn\ne = conv d out=8 kernel=3\ne_bn = bn e\np = gap e_bn\n"
+                    "fc = linear p out=10\n"));
+  const torch::NoGradGuard no_grad;
+  for (auto& item : module->named_parameters()) {
+    if (glob_match("*_bn.weight", item.key())) item.value().uniform_(0.5, 2);
+    if (glob_match("*_bn.bias", item.key())) item.value().uniform_(-1, 2);
+  }
+  for (auto& item : module->named_buffers()) {
+    if (glob_match("*_bn.running_var", item.key())) item.value().fill_(kPlainNormVariance);
+    if (glob_match("c_bn.running_mean", item.key())) item.value().fill_(0.25);
+  }
+  return module;
+}
+
+TEST(PlainNorms, GetStatisticsAndComputeWhatTheyDid) {
+  const torch::NoGradGuard no_grad;
+  nn::GraphModule module = with_plain_norms();
+  module->fix_norms({"e_bn"});
+  EXPECT_EQ(plain_norms(module), (std::vector<std::string>{"a_bn", "c_bn"}));
+  const auto x = torch::rand({48, 3, 32, 32});
+  const auto difference = [](const torch::Tensor& a, const torch::Tensor& b) {
+    return ((a - b).abs().max() / b.std()).item<double>();
+  };
+  module->eval();
+  const auto expected = module->forward(x);
+  int64_t first = 0;
+  give_statistics(module, plain_norms(module), [&] {
+    if (first == 48) return false;
+    module->forward(x.narrow(0, first, 16));
+    first += 16;
+    return true;
+  });
+  EXPECT_TRUE(plain_norms(module).empty());
+  EXPECT_LT(difference(module->forward(x), expected), 1e-3);
+  module->train();
+  EXPECT_LT(difference(module->forward(x), expected), 1e-3);  // the same images: the same statistics
+  nn::GraphModule as_imported = with_plain_norms();
+  as_imported->train();
+  EXPECT_GT(difference(as_imported->forward(x), expected), 1) << "nothing to keep";
+}
+
+// At a learning rate near 0 a run ends with the function that it began with.
+TEST(PlainNorms, KeepTheFunctionOfAnImportedNetworkInTraining) {
+  const TempDir dir;
+  Recipe recipe = small_recipe();
+  nn::GraphModule module = with_plain_norms();
+  recipe.arch = (dir / "mine.net").string();
+  write_file_atomic(recipe.arch, network_text(module->graph()));
+  recipe.init = (dir / "mine.safetensors").string();
+  write_file_atomic(recipe.init, nn::tensor_bytes(nn::state_of(*module)));
+  recipe.method = "conv";
+  recipe.width.reset();
+  recipe.epochs = 1;
+  recipe.lr = 1e-9;
+  const auto outcome = train_in(dir / "run", recipe);
+  EXPECT_EQ(std::count(outcome.notices.begin(), outcome.notices.end(),
+                       "3 batch norms had no statistics, such as 'a_bn': they have those of 96 training images"),
+            1);
+  const torch::NoGradGuard no_grad;
+  auto trained = last_module(dir / "run");
+  module->eval();
+  trained->eval();
+  const auto x = torch::rand({16, 3, 32, 32}) * 2 - 1;
+  const auto before = module->forward(x), after = trained->forward(x);
+  EXPECT_LT(((after - before).abs().max() / before.std()).item<double>(), 0.3);
 }
 
 Recipe frozen_recipe() {

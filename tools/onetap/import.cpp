@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <unistd.h>
 
 namespace onetap::tool {
 namespace {
@@ -87,13 +88,44 @@ void check_places(const Places& places, const fs::path& model) {
   for (const fs::path& path : {places.net, places.weights}) check_place(model, path);
 }
 
-// Both files are there, or neither is new.
+// A whole file beside its place; it goes if it is not put there.
+class FileAside {
+ public:
+  FileAside(const fs::path& place, const std::string& bytes) : place_(place), aside_(place) {
+    aside_ += fmt::format(".{}.tmp", ::getpid());
+    try {
+      FileWriter writer(aside_);
+      writer.write(bytes);
+      writer.finish();
+    } catch (...) {
+      remove();
+      throw;
+    }
+  }
+  FileAside(const FileAside&) = delete;
+  FileAside& operator=(const FileAside&) = delete;
+  ~FileAside() { remove(); }
+
+  void put() { put_in_place(aside_, place_); }
+
+ private:
+  void remove() const {
+    std::error_code ignored;
+    fs::remove(aside_, ignored);
+  }
+
+  const fs::path place_;
+  fs::path aside_;
+};
+
+// Both files are new, or neither is: what fails, such as a full disk, fails before one of them has its name.
 void write_both(const Places& places, const std::string& net, const std::string& weights) {
+  FileAside new_net(places.net, net), new_weights(places.weights, weights);
   std::error_code ignored;
   const bool was_there = fs::exists(places.net, ignored);
-  write_file_atomic(places.net, net);
+  new_net.put();
   try {
-    write_file_atomic(places.weights, weights);
+    new_weights.put();
   } catch (const Error&) {
     if (!was_there) fs::remove(places.net, ignored);
     throw;
@@ -112,7 +144,7 @@ void import_tap(const ImportArguments& options, const ImportOptions& import_opti
   check_place(options.model, out);
   const ImportedNet imported = import_onnx(options.model, import_options);
   for (const std::string& note : imported.notes) console().note(note);
-  TapNet net = frozen_net(imported);
+  TapNet net = naming_file(options.model, [&] { return frozen_net(imported); });
   net.facts["imported"] = fs::path(options.model).filename().string();
   if (pixels.mean) net.pixels.mean = *pixels.mean;
   if (pixels.sd) net.pixels.sd = *pixels.sd;

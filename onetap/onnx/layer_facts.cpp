@@ -1,9 +1,12 @@
-#include "onetap/onnx/int8_facts.h"
+#include "onetap/onnx/layer_facts.h"
 
 #include "onetap/base/fail.h"
 #include "onetap/base/json.h"
+#include "onetap/graph/method_table.h"
 #include "onetap/graph/op.h"
+#include "onetap/graph/shift.h"
 #include "onetap/graph/tap_layout.h"
+#include "onetap/tap/file_limits.h"
 #include "onetap/tap/sparse_to_taps.h"
 
 #include <nlohmann/json.hpp>
@@ -23,9 +26,9 @@ Extent2 extent(const nlohmann::json& object, const char* key) {
   return {sides[0], sides[1]};
 }
 
-Int8LayerFacts layer_facts(const nlohmann::json& object) {
+LayerFacts facts_of(const nlohmann::json& object) {
   if (!object.is_object()) fail_data("expected an object");
-  Int8LayerFacts facts;
+  LayerFacts facts;
   if (object.contains("base")) facts.base = static_cast<float>(json_number(object, "base"));
   if (object.contains("bias_shift")) facts.bias_shift = whole_number(object, "bias_shift");
   if (object.contains("shift")) {
@@ -46,7 +49,7 @@ Int8LayerFacts layer_facts(const nlohmann::json& object) {
 
 }  // namespace
 
-std::string int8_facts_text(const TapNet& net) {
+std::string layer_facts_text(const TapNet& net) {
   nlohmann::json layers = nlohmann::json::object();
   size_t listed = 0;
   for (const Node& node : net.graph.nodes()) {
@@ -76,16 +79,16 @@ std::string int8_facts_text(const TapNet& net) {
   return json_text(layers);
 }
 
-std::map<std::string, Int8LayerFacts> parse_int8_facts(const std::string& text, std::string_view label) {
+std::map<std::string, LayerFacts> parse_layer_facts(const std::string& text, const char* key, std::string_view label) {
   const auto refuse = [&](const char* what) {
-    fail_data("[onnx] metadata '{}': expected facts about layers, got others: {} ({})", kInt8FactsKey, what, label);
+    fail_data("[onnx] metadata '{}': expected facts about layers, got others: {} ({})", key, what, label);
   };
   const nlohmann::json layers = parse_json(text);
   if (!layers.is_object()) refuse("no JSON object");
-  std::map<std::string, Int8LayerFacts> facts;
+  std::map<std::string, LayerFacts> facts;
   for (const auto& [name, object] : layers.items()) {
     try {
-      facts[name] = layer_facts(object);
+      facts[name] = facts_of(object);
     } catch (const nlohmann::json::exception& problem) {
       refuse(problem.what());
     } catch (const Error& problem) {
@@ -93,6 +96,49 @@ std::map<std::string, Int8LayerFacts> parse_int8_facts(const std::string& text, 
     }
   }
   return facts;
+}
+
+std::optional<Node> as_shift(const Node& conv, Node shift, const Shape& in, const Tensor& weight) {
+  const bool is_depthwise = conv.op == Op::kConv && !conv.bias && conv.groups == conv.out && in.size() == 3 &&
+                            conv.out == in[0] && conv.shape == in && weight.dtype() == DType::kF32 &&
+                            conv.dilation == Extent2{1, 1} && conv.stride == Extent2{1, 1};
+  shift.name = conv.name;
+  shift.inputs = conv.inputs;
+  try {
+    if (!is_depthwise || infer_shape(shift, {in}) != in) return std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  const Extent2 size = conv.kernel;
+  std::vector<float> kernels(weight.count(), 0.0f);
+  const std::vector<uint16_t> codes = shift_codes(shift, in[0]);
+  for (size_t c = 0; c < codes.size(); ++c) {
+    const int64_t down = (codes[c] / shift.kernel.w - shift.kernel.h / 2) * shift.dilation.h;
+    const int64_t right = (codes[c] % shift.kernel.w - shift.kernel.w / 2) * shift.dilation.w;
+    if (std::abs(down) >= in[1] || std::abs(right) >= in[2]) continue;  // out of the image
+    const int64_t row = size.h / 2 + down, column = size.w / 2 + right;
+    if (row < 0 || row >= size.h || column < 0 || column >= size.w) return std::nullopt;
+    kernels[c * static_cast<size_t>(size.area()) + static_cast<size_t>(row * size.w + column)] = 1;
+  }
+  if (!std::equal(kernels.begin(), kernels.end(), weight.data<float>())) return std::nullopt;
+  return shift;
+}
+
+bool as_taps(const LayerFacts& facts, Node& node, LayerTensors& tensors, int64_t& dropped) {
+  TapLayout layout;
+  layout.outputs = node.out;
+  layout.inputs = tensors.weight.shape().size() == 4 ? tensors.weight.shape()[1] : 0;
+  layout.positions = node.kernel.area();
+  layout.taps = facts.taps;
+  if (node.op != Op::kConv || layout.taps > layout.positions) return false;
+  share_blocks(layout, facts.share);
+  LayerTensors gathered = tensors;
+  if (!gather_taps(gathered, layout, facts.zeros) || dropped + layout.dropped > kMaxDroppedWeights) return false;
+  tensors = std::move(gathered);
+  dropped += layout.dropped;
+  node.op = Op::kTapConv;
+  node.method = frozen_taps(layout).set("share", facts.share);
+  return true;
 }
 
 }  // namespace onetap
