@@ -89,14 +89,34 @@ CProgram::CProgram(const TapNet& net, RowMode mode) {
   } else {
     floats = plan_execution(net.graph);
   }
+  add_values();
+  add_steps();
+  check_sizes();
+  for (const CStep& step : steps) {
+    if (step.planned == nullptr || !is_conv_step(step.planned->node->op) || !reads_around(*step.planned->node))
+      continue;
+    zeros = std::max(zeros, value(step.inputs[0]).stride);
+  }
+  rows = plan_rows(row_program(net.graph), mode);
+  arena_bytes = zeros * element_bytes() + rows.arena_bytes;
+  if (arena_bytes > kMaxBytes) {
+    fail_usage("[emit] expected at most {} bytes of RAM, got {} (most is in use around layer '{}')", kMaxBytes,
+               arena_bytes, step(rows.peak).name);
+  }
+}
+
+void CProgram::add_values() {
   const int64_t multiple = is_int8() ? 4 : 1;
   for (const PlannedValue& planned : plan().values) {
     values.push_back(make_value(planned.node->name, planned.node->shape, multiple));
   }
-  const int caller = static_cast<int>(values.size());  // the output, outside of the arena
-  values.push_back(value(plan().output));
+  values.push_back(value(plan().output));  // the caller's, outside of the arena
+}
 
-  // Steps whose result somebody needs, from the last to the first.
+// Those whose result somebody needs, and one each for the caller's input and output.
+void CProgram::add_steps() {
+  const int caller = static_cast<int>(values.size()) - 1;
+  // From the last to the first.
   std::vector<bool> needed(values.size(), false);
   needed[static_cast<size_t>(plan().output)] = true;
   for (int s = static_cast<int>(plan().steps.size()) - 1; s >= 0; --s) {
@@ -125,8 +145,10 @@ CProgram::CProgram(const TapNet& net, RowMode mode) {
     writer.name = "output";
     steps.push_back(writer);
   }
+}
 
-  check_sizes();
+RowProgram CProgram::row_program(const Graph& graph) const {
+  const int caller = static_cast<int>(values.size()) - 1;
   RowProgram program;
   for (int v = 0; v < static_cast<int>(values.size()); ++v) {
     const int64_t row_bytes = v == caller ? 0 : value(v).width * value(v).stride * element_bytes();
@@ -142,7 +164,7 @@ CProgram::CProgram(const TapNet& net, RowMode mode) {
       const bool is_addend = step.planned != nullptr && i == step.planned->inputs.size();
       for (int64_t row = 0; row < rows_of(step); ++row) {
         read.spans.push_back(step.planned == nullptr || is_addend ? RowSpan{row, row}
-                                                                  : rows_read(net.graph, *step.planned->node, row));
+                                                                  : rows_read(graph, *step.planned->node, row));
       }
       if (step.planned != nullptr) {
         const Op op = step.planned->node->op;
@@ -152,16 +174,8 @@ CProgram::CProgram(const TapNet& net, RowMode mode) {
       made.reads.push_back(std::move(read));
     }
     program.steps.push_back(std::move(made));
-    if (step.planned != nullptr && is_conv_step(step.planned->node->op) && reads_around(*step.planned->node)) {
-      zeros = std::max(zeros, value(step.inputs[0]).stride);
-    }
   }
-  rows = plan_rows(program, mode);
-  arena_bytes = zeros * element_bytes() + rows.arena_bytes;
-  if (arena_bytes > kMaxBytes) {
-    fail_usage("[emit] expected at most {} bytes of RAM, got {} (most is in use around layer '{}')", kMaxBytes,
-               arena_bytes, step(rows.peak).name);
-  }
+  return program;
 }
 
 void CProgram::check_sizes() const {

@@ -52,6 +52,9 @@ struct CProgram {
   int64_t arena_bytes = 0;
 
  private:
+  void add_values();
+  void add_steps();
+  RowProgram row_program(const Graph& graph) const;
   void check_sizes() const;  // before rows are planned
 };
 

@@ -337,10 +337,12 @@ std::pair<std::string, std::string> CSource::add_scales(const CStep& step) {
                                          of.residual_factor.empty() ? 0 : of.residual_factor[d], by.shift - 32);
     const auto [found, is_new] = index.emplace(text, static_cast<uint8_t>(scales.size()));
     if (is_new) scales.push_back(text);
-    if (scales.size() > 256) fail("[emit] expected at most 256 scales of a layer ('{}')", step.name);
     scale_of.push_back(found->second);
   }
   if (scales.empty()) return {"NULL", "NULL"};
+  if (scales.size() > 256) {  // what a byte can tell apart
+    fail("[emit] expected at most 256 scales of a layer, got {} ('{}')", scales.size(), step.name);
+  }
   const std::string name = current_ + "_scales";
   layers_ += fmt::format("static const Scale {}[] = {{\n    {},\n}};\n", name, fmt::join(scales, ",\n    "));
   count(Kind::kOther, 12 * static_cast<int64_t>(scales.size()));

@@ -73,7 +73,7 @@ class PartReader {
                 dtype_name(found->dtype), fmt::join(found->shape, ", "), label);
     }
     at_ = static_cast<const char*>(found->data);
-    is_there_ = true;
+    tensors_ = 1;
   }
 
   std::string_view take(size_t bytes) {
@@ -92,11 +92,11 @@ class PartReader {
     std::memcpy(&value, take(sizeof(T)).data(), sizeof(T));
     return value;
   }
-  size_t is_there() const { return is_there_ ? 1 : 0; }
+  size_t tensors() const { return tensors_; }  // that it reads: one or none
 
  private:
   const char* at_ = nullptr;
-  bool is_there_ = false;
+  size_t tensors_ = 0;
 };
 
 }  // namespace
@@ -204,8 +204,8 @@ size_t read_int8_part(const SafetensorsFile& file, std::string_view label, TapNe
     layer.scale.base = base.take_one<float>();
     layer.scale.bias_shift = shift.take_one<uint8_t>();
   }
-  return weight.is_there() + bias.is_there() + code.is_there() + step.is_there() + base.is_there() + shift.is_there() +
-         value.is_there();
+  return weight.tensors() + bias.tensors() + code.tensors() + step.tensors() + base.tensors() + shift.tensors() +
+         value.tensors();
 }
 
 void check_int8_layer(const TapNet& net, const Node& node) {

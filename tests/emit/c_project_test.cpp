@@ -4,8 +4,6 @@
 #include "onetap/base/fail.h"
 #include "onetap/emit/dense_form.h"
 #include "onetap/graph/text.h"
-#include "onetap/runtime/int8_reference.h"
-#include "onetap/runtime/reference.h"
 #include "tests/emit/zoo_net.h"
 #include "tests/quant/random_int8_net.h"
 #include "tests/support/support.h"
@@ -17,6 +15,7 @@ namespace onetap {
 namespace {
 
 using testing::expect_error;
+using testing::golden_of;
 using testing::read_text;
 using testing::TempDir;
 using testing::write_text;
@@ -31,13 +30,6 @@ bool has_program(const std::string& name) {
 int exit_code(const std::string& command) {
   const int status = std::system(command.c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
-}
-
-GoldenSample golden_of(const TapNet& net) {
-  GoldenSample golden = golden_input(net.graph);
-  const std::vector<float> input = golden.input_floats();
-  golden.output = net.is_int8() ? Int8Reference(net).run(input.data()) : run_reference(net, input.data());
-  return golden;
 }
 
 CProject project_of(const TapNet& net, RowMode mode) {

@@ -6,8 +6,6 @@
 #include "onetap/base/file.h"
 #include "onetap/emit/c_project.h"
 #include "onetap/graph/text.h"
-#include "onetap/runtime/int8_reference.h"
-#include "onetap/runtime/reference.h"
 #include "tests/emit/zoo_net.h"
 #include "tests/quant/random_int8_net.h"
 
@@ -36,13 +34,10 @@ int main(int argc, char** argv) {
   try {
     TapNet net = network(argv[2], std::atoll(argv[3]), argv[4]);
     if (std::string(argv[5]) == "int8") net = quantized(net, 1);
-    GoldenSample golden = golden_input(net.graph);
-    const std::vector<float> input = golden.input_floats();
-    golden.output = net.is_int8() ? Int8Reference(net).run(input.data()) : run_reference(net, input.data());
     CProjectOptions options;
     options.name = "net";
     options.mode = std::string(argv[6]) == "rows" ? RowMode::kRows : RowMode::kLayers;
-    const CProject project = c_project(net, options, golden);
+    const CProject project = c_project(net, options, golden_of(net));
     const std::filesystem::path folder = argv[1];
     make_directories(folder);
     for (const CFile& file : project.files) write_file_atomic(folder / file.name, file.text);

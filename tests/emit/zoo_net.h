@@ -1,13 +1,24 @@
-// Networks of the zoo with random weights, for tests of generated C.
+// Networks of the zoo with random weights, and their golden samples, for tests of generated C.
 #pragma once
 
+#include "onetap/emit/c_project.h"
+#include "onetap/runtime/int8_reference.h"
+#include "onetap/runtime/reference.h"
 #include "onetap/tap/fold.h"
 #include "onetap/tap/random_net.h"
 #include "tests/graph/small_nets.h"
 
 #include <string>
+#include <vector>
 
 namespace onetap::testing {
+
+inline GoldenSample golden_of(const TapNet& net) {
+  GoldenSample golden = golden_input(net.graph);
+  const std::vector<float> input = golden.input_floats();
+  golden.output = net.is_int8() ? Int8Reference(net).run(input.data()) : run_reference(net, input.data());
+  return golden;
+}
 
 // `share`: dense, or what the sal layers share (1, 4, 4x4, all, ...); -drop behind it leaves a quarter of the sets
 // empty.
