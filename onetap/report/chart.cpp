@@ -89,7 +89,8 @@ Axis log_axis(double least, double most) {
 }
 
 std::string tick_text(double value) {
-  if (std::abs(value) >= 1e5) return fmt::format("{:.4g} M", value / 1e6);
+  if (std::abs(value) >= 1e6) return fmt::format("{:.4g} M", value / 1e6);
+  if (std::abs(value) >= 1e4) return fmt::format("{:.4g} k", value / 1e3);
   return fmt::format("{:.6g}", std::abs(value) < 1e-9 ? 0.0 : value);
 }
 

@@ -58,6 +58,13 @@ TEST(Chart, SaysWhatFilledAndHollowMean) {
   EXPECT_EQ(occurrences(other, "published"), 0u);
 }
 
+TEST(Chart, LargeNumbersOfAnAxisHaveUnits) {
+  const std::string svg = chart_svg("T", {{"x", "y", true, {{"a", Kind::kOurs, {{4e4, 90}, {3e6, 91}}}}}});
+  EXPECT_EQ(occurrences(svg, ">100 k</text>"), 1u);
+  EXPECT_EQ(occurrences(svg, ">1 M</text>"), 1u);
+  EXPECT_EQ(occurrences(svg, ">100000</text>") + occurrences(svg, ">0.1 M</text>"), 0u);
+}
+
 TEST(Chart, LeavesOutWhatCannotBeDrawn) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::string svg =

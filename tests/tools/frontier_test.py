@@ -344,6 +344,8 @@ class Fronts(Frontier):
         self.assertEqual(page.script("document.querySelectorAll('tbody tr').length"), 7 + 4)
         page.resize(360, 740)
         self.assertLessEqual(page.script("document.documentElement.scrollWidth"), 360)
+        # Figures keep a size at which their labels can be read, and scroll in their boxes.
+        self.assertGreaterEqual(page.script("document.querySelector('.figure svg').getBoundingClientRect().width"), 440)
         self.assertEqual(page.console(), [])
 
 

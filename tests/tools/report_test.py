@@ -470,6 +470,8 @@ class Page(CommandTest):
         self.assertEqual(self.background(), dark)
         self.browser.media(kind="print")
         self.assertEqual(self.background(), light, "paper is light")
+        # "91.50 %" stays on one line.
+        self.assertEqual(self.script("getComputedStyle(document.querySelector('#summary td.number')).whiteSpace"), "nowrap")
         self.assertEqual(self.script("getComputedStyle(document.querySelector('.contents')).display"), "none")
         self.browser.media()
 

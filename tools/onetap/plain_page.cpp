@@ -24,7 +24,7 @@ constexpr const char* kStyle =
     "th, td { padding: 0.45rem 0.7rem; text-align: left; white-space: nowrap; border-bottom: 1px solid #eaedf0; }\n"
     "th { color: #52606d; }\n.number { text-align: right; }\n"
     ".figure { overflow: auto; border: 1px solid #dde2e6; border-radius: 8px; background: #fff; }\n"
-    ".figure svg { display: block; max-width: 100%; height: auto; }\n"
+    ".figure svg { display: block; min-width: 28rem; max-width: 100%; height: auto; }\n"
     ".figures { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }\n";
 
 }  // namespace
