@@ -139,9 +139,10 @@ ImportedNet trainable_net(const ImportedNet& net) {
         "the model is quantized: weights are the floats that their bytes stand for, and values are not rounded");
   }
   if (split > 0) {
-    result.notes.push_back(fmt::format(
-        "{} convolutions have a bias and no batch norm: the bias became a batch norm NAME_bn with statistics 0 and 1",
-        split));
+    result.notes.push_back(
+        fmt::format("{} convolutions have a bias and no batch norm: the bias became a batch norm NAME_bn, to which "
+                    "train --init gives statistics",
+                    split));
   }
   return result;
 }

@@ -31,7 +31,7 @@ TOLERANCE = 1e-4
 # Rows and columns of images; with 32, the last feature maps have one pixel. The exporter by TorchScript has no pool that
 # enlarges an image, as VGG's does of smaller images.
 NETWORKS = {"resnet18": (32, 224), "mobilenet_v2": (32, 224), "vgg11_bn": (224,), "mobilenet_v3_small": (32, 224),
-            "efficientnet_b0": (32, 224), "squeezenet1_1": (32, 224)}
+            "efficientnet_b0": (32, 224), "squeezenet1_1": (32, 224), "by_hand": (32,)}
 # The last keeps batch norms apart, as training wants them.
 EXPORTERS = {
     "TorchScript": {"dynamo": False, "opset_version": 13},
@@ -41,13 +41,40 @@ EXPORTERS = {
 }
 
 
+def by_hand():
+    """What networks of repositories write themselves: a shortcut without weights, hardswish, gates, heads."""
+    nn, F = torch.nn, torch.nn.functional
+
+    class ByHand(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv1, self.conv2, self.conv3 = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 16, 3, 2, 1), nn.Conv2d(16, 16, 3)
+            self.bn1, self.bn2 = nn.BatchNorm2d(8), nn.BatchNorm2d(16)
+            self.squeeze, self.excite = nn.Conv2d(16, 4, 1), nn.Conv2d(4, 16, 1)
+            self.norm1, self.norm2 = nn.BatchNorm1d(16), nn.BatchNorm1d(20)
+            self.fc1, self.fc2 = nn.Linear(16, 20), nn.Linear(20, 10)
+
+        def forward(self, x):
+            x = self.bn1(self.conv1(x))
+            x = x * F.relu6(x + 3) / 6
+            x = F.relu(self.bn2(self.conv2(x)) + F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, 4, 4)))
+            x = self.conv3(F.pad(x, (0, 1, 2, 0)))
+            gate = self.excite(F.relu(self.squeeze(F.adaptive_avg_pool2d(x, 1))))
+            x = x * (F.relu6(gate + 3) / 6)
+            x = self.norm1(x.mean(3).mean(2))
+            x = self.fc1(F.dropout(x, training=self.training))
+            x = self.fc2(self.norm2(x * (F.relu6(x + 3) * (1 / 6))))
+            return x.unsqueeze(-1).unsqueeze(-1).squeeze(-1).squeeze(-1)
+    return ByHand()
+
+
 @unittest.skipUnless(HAS_TORCH, "no PyTorch 2")
 class Exported(CommandTest):
     def network(self, name):
         torch.manual_seed(1)
-        network = getattr(torchvision.models, name)(num_classes=100).eval()
+        network = (by_hand() if name == "by_hand" else getattr(torchvision.models, name)(num_classes=100)).eval()
         for module in network.modules():  # statistics as after a training
-            if isinstance(module, torch.nn.BatchNorm2d):
+            if isinstance(module, (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d)):
                 module.running_mean.uniform_(-0.3, 0.3)
                 module.running_var.uniform_(0.5, 2)
                 module.weight.data.uniform_(0.5, 1.5)

@@ -5,6 +5,7 @@ Networks are drawn anew at every run by DUMP_NETS. The interpreter is python3, o
 it lacks (numpy, onnxruntime) is skipped, and the exit code is 77.
 """
 import glob
+import itertools
 import json
 import math
 import os
@@ -28,6 +29,10 @@ try:
     onnxruntime.set_default_logger_severity(3)
 except ImportError:
     onnxruntime = None
+try:
+    import onnx
+except ImportError:
+    onnx = None
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DUMP_NETS = os.environ.get("DUMP_NETS", "dump_nets")
@@ -307,14 +312,19 @@ class Int8Test(CommandTest):
 
     @unittest.skipUnless(onnxruntime, "no onnxruntime")
     def test_onnx_runtime_agrees(self):
-        for name in self.dump(10):
+        for name, opset in zip(self.dump(10), itertools.cycle((13, 19, 20))):
             path = self.path(name + ".onnx")
-            self.succeeds("export", self.path(name + ".tap"), "--to", "onnx", "-o", path)
+            self.succeeds("export", self.path(name + ".tap"), "--to", "onnx", "-o", path, "--opset", opset)
+            if onnx:
+                model = onnx.load(path)
+                onnx.checker.check_model(model, full_check=True)
+                self.assertEqual(model.opset_import[0].version, opset)
+                onnx.shape_inference.infer_shapes(model, strict_mode=True)
             session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
             _, tensors = read_file(self.path(name + ".safetensors"))
             (got,) = session.run(None, {session.get_inputs()[0].name: tensors["x"]})
             error, size = np.abs(got - tensors["y"]).max(), np.abs(tensors["y"]).max()
-            self.assertLessEqual(error, 0.1 * size, f"{name}, seed {self.seed}")  # some roundings fall the other way
+            self.assertLessEqual(error, 0.1 * size, f"{name}, opset {opset}, seed {self.seed}")  # some roundings fall the other way
 
 
 @unittest.skipUnless(np and onnxruntime, "no numpy or no onnxruntime")
