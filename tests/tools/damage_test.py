@@ -192,7 +192,7 @@ class Damage(CommandTest):
         self.refused(2, "got bf16: it is for GPUs", "train", "--out", run, "--resume", "--precision", "bf16")
         self.replace(os.path.join(run, "config.toml"), 'precision = "auto"', 'precision = "bf16"')
         os.remove(os.path.join(run, "SHA256SUMS"))
-        self.assertIn("computes it in fp32", self.succeeds("train", "--out", run, "--resume").stderr)
+        self.assertIn("computed in fp32", self.succeeds("train", "--out", run, "--resume").stderr)
 
     def test_a_sweep_goes_on_past_a_run_that_diverges(self):
         result = onetap("sweep", *DIVERGING[:-2], "--grid", "lr=1e6,0.1", "--method", "conv", "--out", self.path("sweep"),

@@ -458,7 +458,9 @@ class Page(CommandTest):
         self.assertIn("2,560", self.texts("#layers tfoot")[0])  # 16 x 32 + 32 x 64
 
     def test_theme_follows_the_system_until_it_is_chosen(self):
-        self.open(make_run(self.path("sal"), epochs=3))
+        run = make_run(self.path("sal"), epochs=3)
+        self.succeeds("nets", "resnet8", "--width", 4, "--tap", os.path.join(run, "model.tap"))
+        self.open(run)
         light = self.background()
         self.browser.media({"prefers-color-scheme": "dark"})
         dark = self.background()
@@ -470,8 +472,11 @@ class Page(CommandTest):
         self.assertEqual(self.background(), dark)
         self.browser.media(kind="print")
         self.assertEqual(self.background(), light, "paper is light")
-        # "91.50 %" stays on one line.
-        self.assertEqual(self.script("getComputedStyle(document.querySelector('#summary td.number')).whiteSpace"), "nowrap")
+        # Cards instead of the summary's table, which is wider than paper.
+        self.assertEqual(self.script("getComputedStyle(document.querySelector('#summary thead')).display"), "none")
+        self.browser.resize(700, 900)
+        self.assertLessEqual(self.script("document.querySelector('#summary table').scrollWidth"), 700)
+        self.browser.resize(1280, 900)
         self.assertEqual(self.script("getComputedStyle(document.querySelector('.contents')).display"), "none")
         self.browser.media()
 
