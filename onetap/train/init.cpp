@@ -6,6 +6,7 @@
 #include "onetap/journal/run_files.h"
 #include "onetap/nn/tensor_file.h"
 #include "onetap/train/checkpoint.h"
+#include "onetap/train/plain_norms.h"
 #include "onetap/train/quantized_training.h"
 
 #include <algorithm>
@@ -83,8 +84,8 @@ void check_taps(const Recipe& recipe, const nn::GraphModule& module, const std::
 
 }  // namespace
 
-void import_init(const Recipe& recipe, nn::GraphModule module, const InitNotice& notice) {
-  if (recipe.init.empty()) return;
+std::vector<std::string> import_init(const Recipe& recipe, nn::GraphModule module, const InitNotice& notice) {
+  if (recipe.init.empty()) return {};
   const SafetensorsFile file = read_weights(recipe.init, notice);
   const Skip skip(recipe.init_skip);
   const nn::NamedTensors state = nn::state_of(*module);
@@ -119,7 +120,9 @@ void import_init(const Recipe& recipe, nn::GraphModule module, const InitNotice&
   }
   const std::set<std::string> dense = dense_layers(module, missing, skip);
   check_taps(recipe, module, dense);
+  std::vector<std::string> plain = plain_norms(module);
   module->weights_imported(dense);
+  return plain;
 }
 
 void check_init(const Recipe& recipe, const Graph& graph) {

@@ -133,7 +133,7 @@ void TrainingRun::notice(const std::string& text) const {
 }
 
 void TrainingRun::start_from_init() {
-  import_init(recipe, module, [this](const std::string& text) { notice(text); });
+  plain_norms_ = import_init(recipe, module, [this](const std::string& text) { notice(text); });
   average = WeightAverage(module, recipe.ema);
 }
 
@@ -188,11 +188,10 @@ void TrainingRun::calibrate_ranges() {
 }
 
 void TrainingRun::give_norms_statistics() {
-  const std::vector<std::string> norms = recipe.init.empty() ? std::vector<std::string>() : plain_norms(module);
-  if (norms.empty()) return;
-  const int64_t images = evaluate_some([&](const auto& forward) { give_statistics(module, norms, forward); });
+  if (plain_norms_.empty()) return;
+  const int64_t images = evaluate_some([&](const auto& forward) { give_statistics(module, plain_norms_, forward); });
   notice(fmt::format("{} batch norms had no statistics, such as '{}': they have those of {} training images",
-                     norms.size(), norms.front(), images));
+                     plain_norms_.size(), plain_norms_.front(), images));
 }
 
 // From here on all ranks stand where rank 0 does.

@@ -23,6 +23,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace onetap {
 
@@ -88,6 +89,8 @@ class TrainingRun {
   void join_ranks();
   void find_teacher();
   std::function<bool()> gives_up_waiting() const;
+
+  std::vector<std::string> plain_norms_;  // of what the run starts from
 };
 
 }  // namespace onetap
