@@ -1,17 +1,25 @@
-// Verbs that read one file and write another must not be given one for both.
+// Where a verb writes, checked before its work: a wrong -o costs no training, calibration or test.
 #pragma once
 
-#include "onetap/base/fail.h"
+#include <CLI/CLI.hpp>
 
 #include <filesystem>
 
 namespace onetap::tool {
 
-// kUsage if `out` is the file that is read, by this or by another name.
-inline void check_other_file(const char* verb, const std::filesystem::path& source, const std::filesystem::path& out) {
-  std::error_code ignored;
-  if (!std::filesystem::equivalent(source, out, ignored)) return;
-  fail_usage("[{}] expected another file to write than the one that is read, got {} for both", verb, out.string());
-}
+// kUsage if no file can be written there: an empty name, a folder, a device, no folder around it, or a read-only one.
+void check_output_file(const char* verb, const std::filesystem::path& out);
+
+// The same, and if `out` is the file that is read, by this or by another name.
+void check_output_file(const char* verb, const std::filesystem::path& source, const std::filesystem::path& out);
+
+// kUsage unless a folder is there and empty, or can be made. Folders around it may be missing.
+void check_output_folder(const char* verb, const std::filesystem::path& out);
+
+// kUsage unless the folder is there, or can be made. What it holds does not matter.
+void check_output_place(const char* verb, const std::filesystem::path& out);
+
+// For the flags where an empty name would mean their default.
+CLI::Validator some_name();
 
 }  // namespace onetap::tool
