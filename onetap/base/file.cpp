@@ -70,6 +70,17 @@ bool fill(int descriptor, std::string& text) {
   return true;
 }
 
+// What starts with `front` in a directory and is held by nobody.
+void remove_left(const fs::path& parent, const std::string& front, bool even_unlocked) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(parent, error)) {
+    if (entry.path().filename().string().rfind(front, 0) != 0) continue;
+    const auto hold = DirectoryHold::take(entry.path());
+    std::error_code ignored;
+    if (hold && (hold->is_locked() || even_unlocked)) fs::remove_all(entry.path(), ignored);
+  }
+}
+
 }  // namespace
 
 void report_large_files_as_errors() {
@@ -142,15 +153,20 @@ void FileWriter::finish() {
 }
 
 void write_file_atomic(const fs::path& path, std::string_view text) {
-  fs::path aside = path;
-  aside += fmt::format(".{}.tmp", ::getpid());
+  write_files_atomic({{path, text}});
+}
+
+void write_files_atomic(const std::vector<WholeFile>& files) {
+  const auto aside = [](const fs::path& path) { return fs::path(path) += fmt::format(".{}.tmp", ::getpid()); };
   try {
-    FileWriter writer(aside);
-    writer.write(text);
-    writer.finish();
-    put_in_place(aside, path);
+    for (const WholeFile& file : files) {
+      FileWriter writer(aside(file.path));
+      writer.write(file.text);
+      writer.finish();
+    }
+    for (const WholeFile& file : files) put_in_place(aside(file.path), file.path);
   } catch (...) {
-    ::unlink(aside.c_str());
+    for (const WholeFile& file : files) ::unlink(aside(file.path).c_str());
     throw;
   }
 }
@@ -189,11 +205,37 @@ void make_directories(const fs::path& directory) {
   if (error) fail("[file] cannot create {}: {}", directory.string(), error.message());
 }
 
-StagedDirectory::StagedDirectory(const fs::path& final_path)
-    : final_(final_path), staging_(final_path.parent_path() / (kPrefix + final_path.filename().string())) {
-  std::error_code ignored;
-  fs::remove_all(staging_, ignored);
-  make_directories(staging_);
+std::unique_ptr<DirectoryHold> DirectoryHold::take(const fs::path& directory) {
+  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return nullptr;
+  const bool is_locked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  const bool is_taken = !is_locked && errno == EWOULDBLOCK;
+  std::unique_ptr<DirectoryHold> hold(new DirectoryHold(descriptor, is_locked));
+  struct stat here {
+  }, held{};
+  const bool is_there = ::fstat(descriptor, &held) == 0 && ::stat(directory.c_str(), &here) == 0 &&
+                        here.st_ino == held.st_ino && here.st_dev == held.st_dev;
+  return is_there && !is_taken ? std::move(hold) : nullptr;
+}
+
+DirectoryHold::~DirectoryHold() {
+  ::close(descriptor_);
+}
+
+StagedDirectory::StagedDirectory(const fs::path& final_path) : final_(final_path) {
+  constexpr int kTries = 1000;  // numbers that killed processes of this id left, and new directories taken for such
+  const fs::path parent = final_.parent_path();
+  const std::string front = kPrefix + final_.filename().string() + ".";
+  make_directories(parent);
+  remove_left(parent, front, /*even_unlocked=*/false);
+  for (int number = 0; !hold_; ++number) {
+    staging_ = parent / fmt::format("{}{}-{}", front, ::getpid(), number);
+    if (::mkdir(staging_.c_str(), 0777) == 0) {
+      hold_ = DirectoryHold::take(staging_);
+    } else if (errno != EEXIST || number > kTries) {
+      fail("[file] cannot create {}: {}", staging_.string(), reason());
+    }
+  }
 }
 
 StagedDirectory::~StagedDirectory() {
@@ -211,13 +253,7 @@ void StagedDirectory::commit() {
 }
 
 void StagedDirectory::clean(const fs::path& parent) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(parent, error)) {
-    if (entry.path().filename().string().rfind(kPrefix, 0) == 0) {
-      std::error_code ignored;
-      fs::remove_all(entry.path(), ignored);
-    }
-  }
+  remove_left(parent, kPrefix, /*even_unlocked=*/true);
 }
 
 DirectoryLock::DirectoryLock(const fs::path& directory) {

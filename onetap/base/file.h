@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace onetap {
 
@@ -54,6 +56,15 @@ class FileWriter {
 // Replace `path` by `text` so that a reader sees the old file or the new one, never a part.
 void write_file_atomic(const std::filesystem::path& path, std::string_view text);
 
+struct WholeFile {
+  std::filesystem::path path;
+  std::string_view text;
+};
+
+// The same for several: all are written and synced under other names before the first is put in its place, so that a
+// full disk leaves every old file, and no new one.
+void write_files_atomic(const std::vector<WholeFile>& files);
+
 // Renames a whole, synced file to its name; the new name is on the disk when this returns. kUsage if that is the name
 // of a device, FIFO or socket: a file must not take its place.
 void put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
@@ -67,8 +78,29 @@ void sync_directory(const std::filesystem::path& directory);
 // Creates a directory and its parents; kFailure with the reason when that cannot be done.
 void make_directories(const std::filesystem::path& directory);
 
-// A directory written under a temporary name beside its place and renamed when complete.
-// Without commit() nothing is left behind; after a kill only a name starting with kPrefix is.
+// Keeps others that ask for the same out of a directory, without a file in it, until the process ends.
+class DirectoryHold {
+ public:
+  // Nothing if somebody else holds it, or it is gone.
+  static std::unique_ptr<DirectoryHold> take(const std::filesystem::path& directory);
+  DirectoryHold(const DirectoryHold&) = delete;
+  DirectoryHold& operator=(const DirectoryHold&) = delete;
+  ~DirectoryHold();
+
+  // False where directories cannot be locked (NFS): there nobody is kept out.
+  bool is_locked() const { return is_locked_; }
+
+ private:
+  DirectoryHold(int descriptor, bool is_locked) : descriptor_(descriptor), is_locked_(is_locked) {}
+
+  int descriptor_;
+  bool is_locked_;
+};
+
+// A directory written under a temporary name beside its place and renamed when complete. The name is this object's own:
+// others that write to the same place at the same time do not touch it, and the last commit() fails.
+// Without commit() nothing is left behind; after a kill only a name starting with kPrefix is, which the next one for
+// the same place removes.
 class StagedDirectory {
  public:
   static constexpr const char* kPrefix = ".partial-";
@@ -81,12 +113,13 @@ class StagedDirectory {
   const std::filesystem::path& path() const { return staging_; }
   void commit();
 
-  // Removes what killed writers left in `parent`.
+  // Removes what killed writers left in `parent`. The caller holds a lock: what cannot be locked counts as left.
   static void clean(const std::filesystem::path& parent);
 
  private:
   std::filesystem::path final_;
   std::filesystem::path staging_;
+  std::unique_ptr<DirectoryHold> hold_;  // who does not get it knows that somebody still writes
   bool committed_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 namespace onetap {
@@ -137,7 +138,9 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
-std::string csv_field(const std::string& text) {
+std::string csv_field(const std::string& given) {
+  const bool starts_formula = !given.empty() && std::strchr("=+-@\t\r", given[0]) != nullptr;
+  const std::string text = starts_formula && !parse_double(given) ? "'" + given : given;
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);

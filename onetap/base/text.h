@@ -40,7 +40,8 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-// A cell of a CSV file: in quotes where commas, quotes or line ends ask for them.
+// A cell of a CSV file: in quotes where commas, quotes or line ends ask for them, and after an apostrophe where a
+// spreadsheet would take the text for a formula (=, +, - or @ in front of what is no number).
 std::string csv_field(const std::string& text);
 
 // 1234567 -> "1,234,567"; a fraction (981609.5) keeps one decimal.

@@ -17,12 +17,25 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+bool all_finite(const float* values, int64_t count) {
+  return std::all_of(values, values + count, [](float value) { return std::isfinite(value); });
+}
+
 }  // namespace
+
+void Predictions::check_finite(const char* room, const std::string& of) const {
+  if (!is_finite()) fail("[{}] expected finite outputs, got nan or inf ({})", room, of);
+}
+
+bool Predictions::is_finite() const {
+  return all_finite(outputs.data(), static_cast<int64_t>(outputs.size()));
+}
 
 double Predictions::accuracy(int64_t best) const {
   int64_t right = 0;
   for (int64_t i = 0; i < images(); ++i) {
-    const auto first = outputs.begin() + i * classes;
+    const float* first = outputs.data() + i * classes;
+    if (!all_finite(first, classes)) continue;  // nan is never larger: every label would be the first
     const int64_t label = labels[static_cast<size_t>(i)];
     int64_t before = 0;
     for (int64_t c = 0; c < classes; ++c) {

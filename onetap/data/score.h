@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace onetap {
@@ -16,9 +17,13 @@ struct Predictions {
   std::vector<int64_t> labels;  // one per image
   std::vector<float> outputs;   // [images, classes], before softmax
 
+  // kFailure, "[room] ... (of)", where an output is nan or infinite: such outputs name no class.
+  void check_finite(const char* room, const std::string& of) const;
+  bool is_finite() const;
   int64_t images() const { return static_cast<int64_t>(labels.size()); }
   double accuracy() const { return accuracy(1); }  // share of images whose largest output is the label's
-  double accuracy(int64_t best) const;             // is among the `best` largest; of equal ones the first is larger
+  // Is among the `best` largest; of equal ones the first is larger. With an output that is not finite it is not.
+  double accuracy(int64_t best) const;
   // [label, answer]: how many images of a class have their largest output for which.
   std::vector<int64_t> confusion() const;
   double loss() const;  // mean cross-entropy

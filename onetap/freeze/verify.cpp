@@ -6,9 +6,6 @@
 #include "onetap/nn/evaluation_scope.h"
 #include "onetap/runtime/session_pool.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace onetap {
 namespace {
 
@@ -46,8 +43,7 @@ Predictions predict_by_runtime(const TapNet& net, const Dataset& test, const Ver
 }  // namespace
 
 void StageCheck::add(const char* name, Predictions predictions) {
-  const auto& outputs = predictions.outputs;
-  if (!std::all_of(outputs.begin(), outputs.end(), [](float output) { return std::isfinite(output); })) {
+  if (!predictions.is_finite()) {
     fail("[freeze] expected finite outputs of stage '{}', got nan or inf: the run had diverged", name);
   }
   Stage stage{name, std::move(predictions), {}};

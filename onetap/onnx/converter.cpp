@@ -114,7 +114,7 @@ void Converter::read_input() {
     refuse_model(fmt::format("fixed extents of the input '{}', got open ones: give --shape CxHxW", image->name()));
   }
   if (!dims.empty() && dims[0].dim_value() > 0) batch_ = dims[0].dim_value();
-  if (batch_ > (1 << 20)) refuse_model(fmt::format("a batch of at most {} images, got {}", 1 << 20, batch_));
+  if (batch_ > kMaxBatch) refuse_model(fmt::format("a batch of at most {} images, got {}", kMaxBatch, batch_));
   if (shape.size() != 1 && shape.size() != 3) {
     refuse_model(fmt::format("an input of images [batch, C, H, W], got {} extents behind the batch", shape.size()));
   }

@@ -1,4 +1,5 @@
-// Names of a model as names of a network: words of letters, digits, '_' and '-' joined by dots.
+// What both directions agree on: the largest batch, and names of a model as names of a network: words of letters,
+// digits, '_' and '-' joined by dots.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,8 @@
 #include <vector>
 
 namespace onetap {
+
+constexpr int64_t kMaxBatch = 1 << 20;  // images in a model of a fixed batch, written or read
 
 // "layer1.0.conv1.weight" is the weight of layer1.0.conv1; empty if the name is no such one.
 std::string layer_of_weight(std::string_view initialiser);

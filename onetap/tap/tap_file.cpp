@@ -200,6 +200,7 @@ class Reader {
     check_format();
     TapNet net;
     const bool is_int8 = has_int8_part(file_);
+    check_form(is_int8);
     net.graph = is_int8 ? read_network_text() : parse_graph_json(text("graph"), label_);
     check_version_of(net.graph);
     read_tap_metadata(file_.metadata(), label_, net);
@@ -240,13 +241,23 @@ class Reader {
     }
   }
 
+  // An int8 network is text, one of floats JSON: a file with both would hold two networks.
+  void check_form(bool is_int8) const {
+    const bool has_graph = file_.metadata().count("graph") > 0, has_network = file_.metadata().count("network") > 0;
+    if (has_graph && has_network) {
+      fail_data("[tap] expected 'graph' or 'network' in the metadata, got both ({})", label_);
+    }
+    if (has_network && !is_int8) fail_data("[tap] expected a tensor 'int8/value', got none ({})", label_);
+  }
+
   Graph read_network_text() const {
     if (parse_int(text("version")).value_or(0) < kInt8Version) {
       fail_data("[tap] expected version {} of a file with int8 tensors, got '{}' ({})", kInt8Version, text("version"),
                 label_);
     }
+    const std::string& network = text("network");
     try {
-      return parse_network(text("network"));
+      return parse_network(network);
     } catch (const Error& problem) {
       fail_data("{} ({})", problem.what(), label_);
     }

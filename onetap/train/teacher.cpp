@@ -113,6 +113,7 @@ LoadedTeacher from_run(const fs::path& run, const fs::path& checkpoint, const Da
 
 LoadedTeacher from_tap_file(const fs::path& file, const DataSource& source) {
   const TapNet net = read_tap(file);
+  if (net.is_int8()) fail_data("[teacher] expected a network of floats, got one of int8 ({})", file.string());
   if (net.pixels.mean != source.normalisation.mean || net.pixels.sd != source.normalisation.sd) {
     fail_usage("[teacher] expected a network with the mean and sd of {}, got others ({})", source.spec, file.string());
   }

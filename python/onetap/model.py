@@ -78,8 +78,8 @@ class Model:
         name = os.fsencode(path)
         if b"\0" in name:
             raise UsageError(f"[python] expected a path without NUL, got {self._name!r}")
-        if target is not None and "\0" in target:
-            raise UsageError(f"[python] expected a target without NUL, got {target!r}")
+        if target is not None and (not isinstance(target, str) or "\0" in target):
+            raise UsageError(f"[python] expected a target that is text without NUL, got {target!r}")
         options = Options(
             target=None if target is None else target.encode(),
             threads=_count(threads, "threads", 1024),

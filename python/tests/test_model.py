@@ -174,6 +174,7 @@ class Refuses(TestCase):
             ({"batch": -1}, "batch"),
             ({"target": "abacus"}, "abacus"),
             ({"target": "a\0b"}, "NUL"),
+            ({"target": 5}, "target"),
             ({"memory_limit": 1000}, "memory"),
             ({"memory_limit": -1}, "memory"),
         ):

@@ -101,6 +101,50 @@ TEST(File, StagedDirectoryAppearsWholeOrNotAtAll) {
   EXPECT_EQ(read_text(dir / "there" / "f"), "x");
 }
 
+TEST(File, SeveralFilesAreAllThereOrNone) {
+  const TempDir dir;
+  write_text(dir / "a", "old");
+  EXPECT_ANY_THROW(write_files_atomic({{dir / "a", "new"}, {dir / "missing" / "b", "new"}}));
+  EXPECT_EQ(read_text(dir / "a"), "old");
+  EXPECT_EQ(entries(dir.path()), 1u);
+  write_files_atomic({{dir / "a", "new"}, {dir / "b", "new"}});
+  EXPECT_EQ(read_text(dir / "a") + read_text(dir / "b"), "newnew");
+  EXPECT_EQ(entries(dir.path()), 2u);
+}
+
+TEST(File, StagedDirectoriesOfOnePlaceDoNotDisturbEachOther) {
+  const TempDir dir;
+  StagedDirectory first(dir / "there");
+  write_text(first.path() / "f", "first");
+  {
+    StagedDirectory second(dir / "there");
+    StagedDirectory::clean(dir.path());
+    EXPECT_NE(first.path(), second.path());
+    write_text(second.path() / "g", "second");
+    EXPECT_EQ(read_text(first.path() / "f"), "first");
+    first.commit();
+    EXPECT_EQ(read_text(second.path() / "g"), "second");
+    expect_error(ErrorKind::kFailure, "cannot rename", [&] { second.commit(); });
+  }
+  EXPECT_EQ(entries(dir.path()), 1u);
+  EXPECT_EQ(entries(dir / "there"), 1u);
+  EXPECT_EQ(read_text(dir / "there" / "f"), "first");
+}
+
+TEST(File, AStagedDirectoryRemovesWhatAKillLeftOfItsPlaceAlone) {
+  const TempDir dir;
+  const std::string front = StagedDirectory::kPrefix;
+  write_text(dir / (front + "there.1-0") / "f", "half");
+  write_text(dir / (front + "other.1-0") / "f", "half");
+  EXPECT_TRUE(in_child([&] {  // killed: no destructor
+    const auto* killed = new StagedDirectory(dir / "there");
+    return fs::exists(killed->path());
+  }));
+  const StagedDirectory staged(dir / "there");
+  EXPECT_EQ(entries(dir.path()), 2u);
+  EXPECT_TRUE(fs::exists(dir / (front + "other.1-0")));
+}
+
 TEST(File, CleanRemovesWhatAKillLeft) {
   const TempDir dir;
   write_text(dir / (std::string(StagedDirectory::kPrefix) + "x") / "f", "half");

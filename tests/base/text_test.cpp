@@ -25,6 +25,10 @@ TEST(Text, QuotesCellsOfCsvFilesWhereNeeded) {
   EXPECT_EQ(csv_field("layer1.0"), "layer1.0");
   EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
   EXPECT_EQ(csv_field("say \"x\""), "\"say \"\"x\"\"\"");
+  EXPECT_EQ(csv_field("=cmd|calc.tap"), "'=cmd|calc.tap");
+  EXPECT_EQ(csv_field("=a,b"), "\"'=a,b\"");
+  EXPECT_EQ(csv_field("-x"), "'-x");
+  EXPECT_EQ(csv_field("-0.5"), "-0.5");
 }
 
 TEST(Text, Globs) {

@@ -67,6 +67,20 @@ TEST(Score, ANanIsADifference) {
   EXPECT_FALSE(compare_outputs(a, b).relative() <= 1);
 }
 
+TEST(Predictions, OutputsThatAreNotFiniteNameNoClass) {
+  Predictions said;
+  said.classes = 2;
+  said.labels = {0, 0, 1, 0};
+  said.outputs = {NAN, NAN, 1, 0, 0, INFINITY, 1, NAN};
+  EXPECT_DOUBLE_EQ(said.accuracy(), 0.25);
+  EXPECT_DOUBLE_EQ(said.accuracy(2), 0.25);
+  EXPECT_FALSE(said.is_finite());
+  expect_error(ErrorKind::kFailure, "[x] expected finite outputs, got nan or inf (a.tap)",
+               [&] { said.check_finite("x", "a.tap"); });
+  said.outputs = {1, 0, 1, 0, 0, 1, 1, 0};
+  said.check_finite("x", "a.tap");
+}
+
 TEST(Score, AThreadThatCannotStartIsAnError) {
   if (!testing::HugeStacks::kPossible) GTEST_SKIP() << "skipped: sanitizers shadow every stack";
   const DataSource source = open_data("shapes:train=1,test=30");

@@ -110,8 +110,20 @@ TEST(Int8File, RefusesFilesThatLie) {
     expect_error(ErrorKind::kData, part, [&] { parse_tap(file.bytes(), "bad.tap"); });
   };
   parse_tap(Tampered(int8_net()).bytes(), "good.tap");
+  Tampered nameless(int8_net());
+  nameless.metadata.erase("network");
+  try {
+    parse_tap(nameless.bytes(), "bad.tap");
+    ADD_FAILURE() << "it was read";
+  } catch (const Error& problem) {
+    EXPECT_STREQ(problem.what(), "[tap] expected 'network' in the metadata, got none (bad.tap)");  // once
+  }
   refused("expected version 4 of a file with int8 tensors, got '3'", [](Tampered& f) { f.metadata["version"] = "3"; });
   refused("expected 'network' in the metadata", [](Tampered& f) { f.metadata.erase("network"); });
+  refused("expected a tensor 'int8/value', got none (bad.tap)",
+          [](Tampered& f) { f.tensor("int8/value").name = "int8/other"; });
+  refused("expected 'graph' or 'network' in the metadata, got both (bad.tap)",
+          [](Tampered& f) { f.metadata["graph"] = "[]"; });
   refused("line 1: expected 'onetap-net 1'", [](Tampered& f) { f.metadata["network"] = "{}"; });
   refused("expected F32 [7] for 'int8/value', got F32 [1]", [](Tampered& f) { f.tensor("int8/value").shape = {1}; });
   refused("expected I8 [", [](Tampered& f) { f.tensor("int8/weight").dtype = DType::kU8; });

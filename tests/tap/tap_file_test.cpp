@@ -195,6 +195,8 @@ TEST(TapFile, RefusesFilesThatLie) {
   refused("expected version 1 to 4, got '5'", [](Tampered& f) { f.metadata["version"] = "5"; });
   refused("expected version 1 to 4, got '0'", [](Tampered& f) { f.metadata["version"] = "0"; });
   refused("'graph' in the metadata", [](Tampered& f) { f.metadata.erase("graph"); });
+  refused("expected 'graph' or 'network' in the metadata, got both",
+          [](Tampered& f) { f.metadata["network"] = "onetap-net 1"; });
   refused("node 0", [](Tampered& f) { f.metadata["graph"] = "{}"; });
   refused("three numbers in 'mean'", [](Tampered& f) { f.metadata["mean"] = "[1]"; });
   refused("sd of pixels above 0, got 0 (bad.tap)", [](Tampered& f) { f.metadata["sd"] = "[0.2,0,0.2]"; });

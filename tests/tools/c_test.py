@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import CommandTest, onetap
+from support import ONETAP, CommandTest, onetap
 
 DUMP_C = os.environ.get("DUMP_C", "dump_c")
 BOARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "emit", "board")
@@ -85,6 +85,40 @@ class Verb(CommandTest):
             self.assertIn("small.c", os.listdir(self.path(folder)))
         self.assertEqual(len(os.listdir(self.dir)), 7)
 
+    def test_an_empty_folder_stays_what_it_is(self):
+        tap = self.network()
+        os.mkdir(self.path("real"), 0o750)
+        os.symlink("real", self.path("link"))
+        self.succeeds("export", tap, "--to", "c", "-o", self.path("link"))
+        self.assertTrue(os.path.islink(self.path("link")))
+        self.assertIn("small.c", os.listdir(self.path("real")))
+        self.assertEqual(os.stat(self.path("real")).st_mode & 0o777, 0o750)
+
+    def test_exports_to_one_folder_at_once(self):
+        taps = [self.network(name="one"), self.network("resnet8", "--width", "8", name="two")]
+        folders = {}
+        for tap in taps:
+            self.succeeds("export", tap, "--to", "c", "-o", tap[:-4], "--name", "net")
+            folders[tap] = self.contents(tap[:-4])
+        for out in ("new", "there"):
+            if out == "there":
+                os.mkdir(self.path(out))
+            running = {tap: subprocess.Popen([ONETAP, "export", tap, "--to", "c", "-o", self.path(out), "--name", "net"],
+                                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                       for tap in taps}
+            errors = {tap: process.communicate()[1] for tap, process in running.items()}
+            done = [tap for tap in taps if running[tap].returncode == 0]
+            self.assertEqual(len(done), 1, errors)
+            self.assertEqual(self.contents(self.path(out)), folders[done[0]])
+        self.assertEqual([name for name in os.listdir(self.dir) if "partial" in name], [])
+
+    def contents(self, folder):
+        content = {}
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name), "rb") as file:
+                content[name] = file.read()
+        return content
+
     def test_json(self):
         tap = self.network()
         sizes = json.loads(self.succeeds("export", tap, "--to", "c", "-o", self.path("c"), "--json").stdout)
@@ -131,6 +165,12 @@ class Verb(CommandTest):
         self.write("full/file", "mine")
         self.refused(2, "expected an empty folder", "export", tap, "--to", "c", "-o", self.path("full"))
         self.refused(2, "got a file", "export", tap, "--to", "c", "-o", self.path("full", "file"))
+        self.refused(2, f"got the file {self.path('full', 'file')}", "export", tap, "--to", "c", "-o",
+                     self.path("full", "file", "deep"))
+        self.refused(2, "got an empty name", "export", tap, "--to", "c", "-o", "")
+        os.symlink("nothing", self.path("full", "link"))
+        self.refused(2, "got a link to nothing", "export", tap, "--to", "c", "-o", self.path("full", "link"))
+        os.remove(self.path("full", "link"))
         self.refused(2, "C identifier, got 'my net'", "export", tap, "--to", "c", "--name", "my net", "-o", self.path("c"))
         self.refused(2, "C identifier, got 'for'", "export", tap, "--to", "c", "--name", "for", "-o", self.path("c"))
         self.refused(2, "of flash, got", "export", tap, "--to", "c", "--flash", "4K", "-o", self.path("c"))

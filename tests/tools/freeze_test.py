@@ -218,6 +218,10 @@ class Freeze(CommandTest):
             self.assertEqual(result.returncode, 2, (flags, result.stderr))
         self.refused(2, "expected --data", "freeze", model, "-o", self.path("no.tap"))
         self.refused(2, "expected -o", "freeze", model, "--data", DATA)
+        os.mkdir(self.path("folder"))
+        for place, part in (("folder", "got the folder"), ("no/x.tap", "got no folder"), ("", "got an empty one")):
+            for source in (run, model):
+                self.refused(2, part, "freeze", source, "--data", DATA, "-o", place, cwd=self.dir)
         for flags in (["--recalibrate", 10], ["--dtype", "f16"], ["--checkpoint", "best"]):
             self.refused(2, "need a run", "freeze", model, "--data", DATA, "-o", self.path("no.tap"), *flags)
         self.assertFalse(os.path.exists(self.path("no.tap")))

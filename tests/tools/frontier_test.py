@@ -5,6 +5,7 @@ import math
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import unittest
@@ -423,10 +424,42 @@ class BadInput(Frontier):
     def test_a_place_that_is_no_directory(self):
         run = self.make_run("run", 0.9)
         self.write("out", "a file")
-        self.refused(2, "expected a directory for the results, got a file", *self.command(run))
+        self.refused(2, "expected a folder to write to, got a file", *self.command(run))
         self.refused(2, "expected a directory for the results, got a run", "frontier", run, "-o", run)
         self.refused(2, "did you mean 'cifar10'", "frontier", run, "--data", "cifar1", "-o", self.path("other"))
+        os.mkdir(self.path("page.html"))
+        for flags, part in ((["-o", self.path("out", "deep")], f"got the file {self.path('out')}"),
+                            (["-o", self.path("page.html")], f"got the folder {self.path('page.html')}"),
+                            (["-o", self.path("other"), "--csv", self.path("no", "points.csv")], "got no folder"),
+                            (["-o", self.path("other"), "--csv", self.dir], f"got the folder {self.dir}"),
+                            (["-o", ""], "got an empty one")):
+            self.refused(2, part, "frontier", run, "--no-eval", *flags)
         self.assertFalse(os.path.exists(self.path("other")))
+
+    def test_impossible_accuracies_are_left_out(self):
+        for name, accuracy in (("good", 0.9), ("more", 7), ("less", -0.5)):
+            self.make_run("runs/" + name, accuracy)
+        self.assertEqual(list(self.points(self.path("runs"), "--no-eval")), ["good"])
+        self.assertIn("more left out: [frontier] expected an accuracy from 0 to 100 %, got 700 %", self.result.stderr)
+        self.assertIn("less left out: [frontier] expected an accuracy from 0 to 100 %, got -50 %", self.result.stderr)
+
+    def test_names_are_no_formulas(self):
+        for name in ("=cmd|calc", "@sum", "plain"):
+            self.make_run("runs/" + name, 0.9)
+        self.assertEqual(sorted(self.points(self.path("runs"), "--no-eval")), ["=cmd|calc", "@sum", "plain"])
+        with open(os.path.join(self.out, "frontier.csv")) as file:
+            self.assertEqual(sorted(row["name"] for row in csv.DictReader(file)), ["'=cmd|calc", "'@sum", "plain"])
+
+    def test_results_that_cannot_all_be_written_leave_none(self):
+        run = self.make_run("run", 0.9)
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+
+        result = onetap(*self.command(run), "--no-eval", preexec_fn=limit)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("File too large", result.stderr)
+        self.assertEqual(os.listdir(self.out), [])
 
     def test_a_file_of_another_step_is_told(self):
         run = self.make_run("run", 0.9)

@@ -168,6 +168,7 @@ class Errors(HeatmapTest):
         run = self.usual_run()
         self.refused(2, "SOURCE is required", "heatmap")
         self.refused(2, "ending in .svg, .png or .csv", "heatmap", run, "-o", self.path("heat.pdf"))
+        self.refused(2, "got an empty one", "heatmap", run, "-o", "")
         self.refused(2, "--what", "heatmap", run, "--what", "nonsense")
         self.refused(4, "expected at least 8 bytes, got 1", "heatmap", self.write("model.bin", b"x"))
 
@@ -192,7 +193,7 @@ class Errors(HeatmapTest):
 
     def test_unwritable_output(self):
         run = self.usual_run()
-        self.refused(1, "heat.svg", "heatmap", run, "-o", self.path("missing", "heat.svg"))
+        self.refused(2, "heat.svg", "heatmap", run, "-o", self.path("missing", "heat.svg"))
         self.assertEqual(sorted(os.listdir(self.dir)), ["run"])
 
 

@@ -422,8 +422,11 @@ class Verb(CommandTest):
         os.mkdir(self.path("other.net"))
         before = sorted(os.listdir(self.dir))
         out = self.path("out")
-        self.refused(1, "no", "import", path, "-o", self.path("no", "out"))
-        self.refused(1, "no", "import", path, "-o", out, "--weights", self.path("no", "w.safetensors"))
+        self.refused(2, "got no folder " + self.path("no"), "import", path, "-o", self.path("no", "out"))
+        self.refused(2, "got no folder " + self.path("no"), "import", path, "-o", out, "--weights",
+                     self.path("no", "w.safetensors"))
+        for flag in ("-o", "--weights"):
+            self.refused(2, "expected a name, got an empty one", "import", path, flag, "")
         self.refused(2, "expected a file to write, got the folder", "import", path, "-o", self.path("other.net"))
         self.refused(2, "expected a file to write, got the folder", "import", path, "-o", out, "--weights",
                      self.path("folder"))

@@ -18,7 +18,7 @@ import unittest
 if python := os.environ.pop("ONETAP_PYTHON", None):
     os.execvp(python, [python, *sys.argv])
 
-from support import ONETAP, CommandTest
+from support import ONETAP, CommandTest, png, set_metadata
 
 try:
     import numpy as np
@@ -424,6 +424,30 @@ class Quantize(CommandTest):
         self.refused(4, f"expected a scale of the value of '{network.nodes[0].name}'", "export", damaged, "--to", "safetensors",
                      "-o", self.path("none"))
         self.assertFalse(os.path.exists(self.path("none")))
+
+    def test_outputs_that_are_not_finite_are_no_accuracy(self):
+        # Of black images the outputs are finite, of white ones they are not; calibration sees black ones alone.
+        for split, colour in (("train", 0), ("test", 255)):
+            for name in map(str, range(10)):
+                os.makedirs(self.path("images", split, name))
+                png(self.path("images", split, name, "a.png"), (colour,) * 3, corner=0)
+        with open(self.model, "rb") as file:
+            raw = bytearray(file.read())
+        start = 8 + struct.unpack_from("<Q", raw)[0]
+        begin, end = json.loads(raw[8:start])["conv1.weight"]["data_offsets"]
+        raw[start + begin:start + end] = struct.pack("<f", 3e38) * ((end - begin) // 4)
+        large = self.write("large.tap", bytes(raw))
+        set_metadata(large, "mean", "[0,0,0]")
+        set_metadata(large, "sd", "[1,1,1]")
+        self.refused(1, f"[quantize] expected finite outputs, got nan or inf ({large})", "quantize", large, "--data",
+                     "folder:" + self.path("images"), "-o", self.out, "--images", 1)
+        self.assertFalse(os.path.exists(self.out))
+
+    def test_places_are_checked_first(self):
+        for place, part in (("no/x.tap", "got no folder no (no/x.tap)"), (".", "got the folder ."), ("", "an empty name")):
+            result = self.refused(2, part, "quantize", self.model, "--data", "cifar10:" + self.path("nowhere"), "-o", place,
+                                  cwd=self.dir)
+            self.assertIn("[quantize] expected a file", result.stderr)
 
     def test_what_cannot_be_done_leaves_nothing(self):
         self.refused(2, "expected a layer with weights to keep, got no layer 'nobody'", *self.quantize("--keep", "nobody"))

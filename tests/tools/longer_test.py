@@ -11,6 +11,7 @@ class Extend(CommandTest):
     def test_a_run_in_two_parts_is_the_run_in_one(self):
         whole = trained(*SMALL, "--extend", "2")
         run = self.trained(*SMALL)
+        self.refused(2, f"at least 1 epoch to extend a run by, got --extend 0 ({run})", "train", "--out", run, "--extend", 0)
         result = self.succeeds("train", "--out", run, "--extend", 2)
         self.assertIn("extended by 2 epochs to 5", result.stderr)
         self.assertIn("epoch 5/5", result.stderr)

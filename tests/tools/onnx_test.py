@@ -164,9 +164,17 @@ class Verb(OnnxTest):
         out = self.path("out.onnx")
         self.refused(4, "cut.tap", "export", cut, "--to", "onnx", "-o", out)
         self.refused(4, "expected a .tap file", "export", self.path("missing"), "--to", "onnx", "-o", out)
-        self.refused(1, "out.onnx", "export", self.path("rare.tap"), "--to", "onnx", "-o", self.path("no", "out.onnx"))
+        for place, part in (("no/out.onnx", "got no folder no (no/out.onnx)"), (".", "got the folder ."),
+                            ("", "got an empty name"), ("rare.tap/out.onnx", "got no folder rare.tap"),
+                            ("/dev/null", "got a device")):
+            for kind in ("onnx", "safetensors"):
+                self.refused(2, "[export] expected a file", "export", "rare.tap", "--to", kind, "-o", place, cwd=self.dir)
+                self.refused(2, part, "export", "rare.tap", "--to", kind, "-o", place, cwd=self.dir)
         self.refused(2, "13..20", "export", self.path("rare.tap"), "--to", "onnx", "-o", out, "--opset", 12)
         self.refused(2, "--batch", "export", self.path("rare.tap"), "--to", "onnx", "-o", out, "--batch", 0)
+        for batch in (1048577, 99999999999):
+            self.refused(2, f"number of images from 1 to 1048576, got '{batch}'", "export", self.path("rare.tap"), "--to",
+                         "onnx", "-o", out, "--batch", batch)
         self.refused(2, "--form", "export", self.path("rare.tap"), "--to", "onnx", "-o", out, "--form", "thin")
         self.refused(2, "--to", "export", self.path("rare.tap"), "--to", "onxx", "-o", out)
         self.assertEqual(sorted(os.listdir(self.dir)), before)

@@ -118,7 +118,7 @@ class Verb(CommandTest):
 
     def test_output_that_cannot_be_written_is_a_failure(self):
         run = make_run(self.path("run"), epochs=1)
-        self.refused(1, "cannot", "report", run, "-o", self.path("no/such/folder/x.html"))
+        self.refused(2, "got no folder", "report", run, "-o", self.path("no/such/folder/x.html"))
 
     def page(self, path):
         with open(path, encoding="utf-8") as file:
@@ -137,9 +137,9 @@ class Page(CommandTest):
             raise unittest.SkipTest(f"skipped: chromium does not start here: {problem}") from None
         cls.addClassCleanup(cls.browser.close)
 
-    def open(self, *runs):
+    def open(self, *runs, **kwargs):
         path = self.path("page.html")
-        self.succeeds("report", *runs, "-o", path)
+        self.succeeds("report", *runs, "-o", path, **kwargs)
         self.browser.media()
         self.browser.resize(1280, 900)
         self.browser.open(path)
@@ -287,6 +287,13 @@ class Page(CommandTest):
         self.assertIn("Cross-entropy (log scale)", self.texts(loss + " .chart")[0])
         self.assertNotEqual(linear, self.script("document.querySelector(arguments[0]).getAttribute('d')",
                                                 loss + " .chart path.curve"))
+
+    def test_names_in_csv_files_are_no_formulas(self):
+        make_run(self.path("=cmd|calc"), epochs=2)
+        self.open("=cmd|calc", cwd=self.dir)
+        summary = self.script("decodeURIComponent(document.querySelector('#summary .downloads a').href.split(',')"
+                              ".slice(1).join(','))")
+        self.assertEqual(list(csv.reader(io.StringIO(summary)))[1][0], "'=cmd|calc")
 
     def test_csv_files(self):
         run = make_run(self.path("a,b"), epochs=2)

@@ -5,26 +5,10 @@ import re
 import struct
 import subprocess
 import unittest
-import zlib
 
-from support import ONETAP, CommandTest, main, onetap
+from support import ONETAP, CommandTest, main, onetap, png
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
-
-
-def png(path, colour, size=32):
-    """A PNG of one colour with a brighter corner, written by hand."""
-    rows = b""
-    for y in range(size):
-        rows += b"\0" + b"".join(bytes(min(255, c + (60 if x < 8 and y < 8 else 0)) for c in colour) for x in range(size))
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    with open(path, "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)) +
-                   chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
-    return path
 
 
 class Tap(CommandTest):

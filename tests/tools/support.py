@@ -4,11 +4,13 @@ import functools
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import zlib
 
 ONETAP = os.environ.get("ONETAP", "onetap")
 HAS_TRAINING = os.environ.get("ONETAP_TRAINING", "ON") == "ON"
@@ -52,6 +54,21 @@ def set_metadata(path, key, value):
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text + content[8 + length:])
+
+
+def png(path, colour, size=32, corner=60):
+    """A PNG of one colour with a brighter corner, written by hand."""
+    rows = b""
+    for y in range(size):
+        rows += b"\0" + b"".join(bytes(min(255, c + (corner if x < 8 and y < 8 else 0)) for c in colour) for x in range(size))
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)) +
+                   chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+    return path
 
 
 class CommandTest(unittest.TestCase):

@@ -20,6 +20,11 @@ class TeacherTest(CommandTest):
         self.refused(4, "[teacher] cannot open", "train", *QUICK, "--teacher", self.path("nowhere"), "--out", run)
         self.refused(4, "[teacher] expected a run, a checkpoint of one or a .tap file", "train", *QUICK, "--teacher",
                      self.write("notes.txt", "nothing"), "--out", run)
+        int8 = self.path("int8.tap")
+        self.succeeds("nets", "resnet8", "--width", 4, "--method", "conv", "--tap", self.path("floats.tap"))
+        self.succeeds("quantize", self.path("floats.tap"), "--data", "shapes:train=8,test=8", "-o", int8)
+        self.refused(4, f"[teacher] expected a network of floats, got one of int8 ({int8})", "train", *QUICK, "--teacher",
+                     int8, "--out", run)
         self.assertFalse(os.path.exists(run))
 
     def test_learns_from_runs_checkpoints_and_frozen_files(self):

@@ -23,8 +23,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -55,8 +53,7 @@ std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::strin
   }
   const Predictions said = score_classifier(*source->test, score, run);
   console().clear_progress();
-  const bool finite = std::all_of(said.outputs.begin(), said.outputs.end(), [](float v) { return std::isfinite(v); });
-  if (!finite) fail("[eval] expected finite outputs, got nan or inf ({})", path);
+  said.check_finite("eval", path);
   EvalRow row{path,
               net.graph.name(),
               method_of(net.graph),

@@ -14,7 +14,7 @@
 #include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/offered_words.h"
 #include "tools/onetap/onnx.h"
-#include "tools/onetap/other_file.h"
+#include "tools/onetap/output_file.h"
 #include "tools/onetap/training.h"
 
 #include <deque>
@@ -69,7 +69,7 @@ int run_export(const ExportArguments& options, ExportCArguments to_c) {
     return 0;
   }
   const bool to_onnx = options.format == "onnx";
-  check_other_file("export", options.source, options.out);
+  check_output_file("export", options.source, options.out);
   if (names_tap(options.source)) {
     const TapNet net = read_tap(options.source);
     write_file_atomic(options.out, naming_file(options.source, [&] {

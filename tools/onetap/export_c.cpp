@@ -14,6 +14,7 @@
 #include "onetap/runtime/reference.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/output_file.h"
 #include "tools/onetap/table.h"
 
 #include <fmt/format.h>
@@ -32,17 +33,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folder must not be there, or be empty: nothing of the user's is overwritten or mixed with.
-void check_empty_folder(const fs::path& folder) {
-  std::error_code error;
-  const fs::file_status status = fs::status(folder, error);
-  if (!fs::exists(status)) return;
-  if (!fs::is_directory(status)) fail_usage("[export] expected a folder to write to, got a file: {}", folder.string());
-  if (!fs::is_empty(folder, error) || error) {
-    fail_usage("[export] expected an empty folder, or a new one, got {}: remove it first", folder.string());
-  }
-}
-
 void check_c_limits(const ExportCArguments& options, const CSizes& sizes) {
   if (options.flash > 0 && sizes.flash() > options.flash) {
     fail_usage("[export] expected at most {} bytes of flash, got {} (the largest layer, '{}', has {})", options.flash,
@@ -54,26 +44,21 @@ void check_c_limits(const ExportCArguments& options, const CSizes& sizes) {
   }
 }
 
-// An empty folder stays the one that it is: it may be somebody's working directory.
-void fill_folder(const fs::path& folder, const std::vector<CFile>& files) {
-  try {
-    for (const CFile& file : files) write_file_atomic(folder / file.name, file.text);
-  } catch (...) {
-    std::error_code ignored;
-    for (const CFile& file : files) fs::remove(folder / file.name, ignored);
-    throw;
-  }
-}
-
 void write_c_folder(const fs::path& folder, const std::vector<CFile>& files) {
+  std::vector<WholeFile> whole;
+  // An empty folder stays the one that it is: it may be somebody's working directory.
   if (fs::is_directory(folder)) {
-    fill_folder(folder, files);
-    return;
+    const auto hold = DirectoryHold::take(folder);
+    if (!hold) fail("[export] expected a folder that nobody else writes to, got {}", folder.string());
+    check_output_folder("export", folder);  // again: another export may have filled it
+    for (const CFile& file : files) whole.push_back({folder / file.name, file.text});
+    return write_files_atomic(whole);
   }
   fs::path place = fs::absolute(folder).lexically_normal();
   if (!place.has_filename()) place = place.parent_path();  // "DIR/"
   StagedDirectory staged(place);
-  for (const CFile& file : files) write_file_atomic(staged.path() / file.name, file.text);
+  for (const CFile& file : files) whole.push_back({staged.path() / file.name, file.text});
+  write_files_atomic(whole);
   staged.commit();
 }
 
@@ -171,7 +156,7 @@ GoldenSample golden_sample(const TapNet& net) {
 void export_c(const ExportCArguments& options) {
   const fs::path source = options.source;
   const std::string name = project_name(options);
-  check_empty_folder(options.out);
+  check_output_folder("export", options.out);
   const TapNet net = read_tap(source);
   std::deque<SizeColumn> columns;
   const CProject project = naming_file(source, [&] {

@@ -20,6 +20,7 @@
 #include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/open_run.h"
+#include "tools/onetap/output_file.h"
 #include "tools/onetap/training.h"
 
 #include <fmt/format.h>
@@ -160,6 +161,7 @@ void add_warnings(const FreezeArguments& options, const OpenRun& run, bool for_i
 }
 
 FreezeReport freeze_run(const FreezeArguments& options) {
+  if (!options.out.empty()) check_output_file("freeze", options.out);
   OpenedData opened;
   OpenRun run = open_run(options.run, opened);
   FreezeReport report;
@@ -210,6 +212,7 @@ void refuse_flags_of_runs(const FreezeArguments& options) {
 
 FreezeReport freeze_tap(const FreezeArguments& options) {
   refuse_flags_of_runs(options);
+  check_output_file("freeze", options.out);
   const TapNet given = read_tap(options.run.run);
   if (given.is_int8()) {
     fail_usage("[freeze] expected a network of floats, got an int8 one ({}): drop weights before 'onetap quantize'",
@@ -273,7 +276,9 @@ void add_freeze(CLI::App& app, Action& action) {
   // The stages are compared to the last digits; a GPU convolves with fewer (TF32).
   options->run.add(*verb, RunArguments::Where::kCpu);
   verb->get_option("RUN")->description("a run directory, or a .tap file to drop weights from");
-  verb->add_option("-o,--out", options->out, "the file to write (default: RUN/model.tap)")->option_text("FILE");
+  verb->add_option("-o,--out", options->out, "the file to write (default: RUN/model.tap)")
+      ->check(some_name())
+      ->option_text("FILE");
   const std::map<std::string, WeightType> types = {{"f32", WeightType::kF32}, {"f16", WeightType::kF16}};
   verb->add_option("--dtype", options->type, "weights in the file: 32-bit or 16-bit floats")
       ->transform(CLI::Transformer(types))

@@ -6,6 +6,7 @@
 #include "tools/onetap/frontier_results.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/offered_words.h"
+#include "tools/onetap/output_file.h"
 #include "tools/onetap/verbs.h"
 
 #include <nlohmann/json.hpp>
@@ -29,13 +30,15 @@ FrontierOptions resolved(FrontierOptions options) {
 
 int run_frontier(const FrontierOptions& given) {
   const FrontierOptions options = resolved(given);
+  check_output_place("frontier", options.out);
   std::error_code ignored;
-  if (fs::exists(options.out, ignored) && !fs::is_directory(options.out, ignored)) {
-    fail_usage("[frontier] expected a directory for the results, got a file: {}", options.out);
+  if (fs::is_directory(options.page, ignored)) {
+    fail_usage("[frontier] expected a file for the page, got the folder {}", options.page);
   }
   if (RunFiles(options.out).holds_run()) {
     fail_usage("[frontier] expected a directory for the results, got a run: {}", options.out);
   }
+  if (!options.csv.empty()) check_output_file("frontier", options.csv);
   for (const std::string& spec : options.data) parse_data_spec(spec);
   int interrupted_by = 0;
   std::vector<FrontierPoint> points = measure_points(options, interrupted_by);
@@ -75,8 +78,11 @@ void add_frontier(CLI::App& app, Action& action) {
   verb->add_flag("--mean-seeds", options->mean_seeds, "one point for runs that differ only in their seed");
   verb->add_option("-o,--out", options->out,
                    "directory for the results; or NAME.html for the page, with the other results in the directory NAME")
+      ->check(some_name())
       ->option_text("DIR|FILE [frontier]");
-  verb->add_option("--csv", options->csv, "also write the points as CSV to this file")->option_text("FILE");
+  verb->add_option("--csv", options->csv, "also write the points as CSV to this file")
+      ->check(some_name())
+      ->option_text("FILE");
   verb->add_option("--against", options->against, "onnxruntime: also time dense networks with ONNX Runtime")
       ->delimiter(',')
       ->allow_extra_args(false)

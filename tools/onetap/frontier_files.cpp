@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace fs = std::filesystem;
 
@@ -235,20 +237,26 @@ fs::path FrontierResults::page_place() const {
   return options_.page.empty() ? fs::path(options_.out) / "index.html" : fs::path(options_.page);
 }
 
+// All of the results or none: those of two measurements do not belong together.
 void FrontierResults::write() const {
   const fs::path directory = options_.out;
-  make_directories(directory);
-  write_file_atomic(directory / "frontier.md", markdown());
-  write_file_atomic(directory / "frontier.csv", csv());
-  write_file_atomic(directory / "equal-accuracy.csv", equal_csv());
-  write_file_atomic(directory / "frontier.json", json_text(json(), 2) + '\n');
+  std::vector<std::pair<fs::path, std::string>> results = {
+      {directory / "frontier.md", markdown()},
+      {directory / "frontier.csv", csv()},
+      {directory / "equal-accuracy.csv", equal_csv()},
+      {directory / "frontier.json", json_text(json(), 2) + '\n'},
+      {page_place(), page()},
+  };
   for (const FrontierData& data : data_) {
     for (size_t m = 0; m < cost_measures().size(); ++m) {
-      write_file_atomic(directory / figure_name(data, cost_measures()[m]), data.figure(m));
+      results.emplace_back(directory / figure_name(data, cost_measures()[m]), data.figure(m));
     }
   }
-  if (!options_.csv.empty()) write_file_atomic(options_.csv, csv());
-  write_file_atomic(page_place(), page());
+  if (!options_.csv.empty()) results.emplace_back(options_.csv, csv());
+  std::vector<WholeFile> files;
+  for (const auto& [path, text] : results) files.push_back({path, text});
+  make_directories(directory);
+  write_files_atomic(files);
 }
 
 }  // namespace onetap::tool

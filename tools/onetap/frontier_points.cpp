@@ -162,8 +162,10 @@ class Measuring {
       Opened& opened = *networks_[i];
       try {
         test_one(opened);
-        if (!std::isfinite(opened.point.accuracy))
-          fail("[frontier] expected an accuracy, got {}", opened.point.accuracy);
+        const double accuracy = opened.point.accuracy;
+        if (!(accuracy >= 0 && accuracy <= 100)) {
+          fail("[frontier] expected an accuracy from 0 to 100 %, got {} %", accuracy);
+        }
         ++i;
       } catch (const Error& problem) {
         console().warn(fmt::format("{} left out: {}", opened.point.name, problem.what()));

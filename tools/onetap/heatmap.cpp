@@ -11,6 +11,7 @@
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/frozen_argument.h"
+#include "tools/onetap/output_file.h"
 #include "tools/onetap/verbs.h"
 
 #include <fmt/format.h>
@@ -170,6 +171,7 @@ void print_heatmap_json(const HeatmapArguments& arguments, const HeatmapInput& i
 
 int run_heatmap(const HeatmapArguments& arguments) {
   const Format format = arguments.output.empty() ? Format::kCsv : output_format(arguments.output);
+  if (!arguments.output.empty()) check_output_file("heatmap", arguments.source, arguments.output);
   const HeatmapInput input = read_shares(arguments);
   const auto layers = choose_layers(input.layers, arguments.all ? HeatmapLayers::kAll : HeatmapLayers::kEnds);
   HeatmapOptions options;
@@ -197,6 +199,7 @@ void add_heatmap(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("heatmap", "draw which positions of the kernels are kept");
   verb->add_option("SOURCE", arguments->source, "a run directory or a .tap file")->required();
   verb->add_option("-o,--out", arguments->output, "heat.svg, heat.png or heat.csv (default: CSV on stdout)")
+      ->check(some_name())
       ->option_text("FILE");
   verb->add_flag("--all", arguments->all, "every layer (default: the first four and the last four)");
   verb->add_option("--what", arguments->what, "share of kept taps, or the mean of the attention P")

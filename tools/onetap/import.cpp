@@ -9,7 +9,7 @@
 #include "onetap/tap/sparse_to_taps.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
-#include "tools/onetap/other_file.h"
+#include "tools/onetap/output_file.h"
 #include "tools/onetap/verbs.h"
 
 #include <algorithm>
@@ -63,13 +63,6 @@ Shape image_shape(const std::string& text) {
   return shape;
 }
 
-void check_place(const fs::path& model, const fs::path& path) {
-  check_other_file("import", model, path);
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored))
-    fail_usage("[import] expected a file to write, got the folder {}", path.string());
-}
-
 // Where the files go: -o names the network's file, or both files without their ends.
 struct Places {
   fs::path net, weights;
@@ -85,51 +78,7 @@ Places places_of(const ImportArguments& options) {
 
 void check_places(const Places& places, const fs::path& model) {
   if (places.net == places.weights) fail_usage("[import] expected two files, got '{}' twice", places.net.string());
-  for (const fs::path& path : {places.net, places.weights}) check_place(model, path);
-}
-
-// A whole file beside its place; it goes if it is not put there.
-class FileAside {
- public:
-  FileAside(const fs::path& place, const std::string& bytes) : place_(place), aside_(place) {
-    aside_ += fmt::format(".{}.tmp", ::getpid());
-    try {
-      FileWriter writer(aside_);
-      writer.write(bytes);
-      writer.finish();
-    } catch (...) {
-      remove();
-      throw;
-    }
-  }
-  FileAside(const FileAside&) = delete;
-  FileAside& operator=(const FileAside&) = delete;
-  ~FileAside() { remove(); }
-
-  void put() { put_in_place(aside_, place_); }
-
- private:
-  void remove() const {
-    std::error_code ignored;
-    fs::remove(aside_, ignored);
-  }
-
-  const fs::path place_;
-  fs::path aside_;
-};
-
-// Both files are new, or neither is: what fails, such as a full disk, fails before one of them has its name.
-void write_both(const Places& places, const std::string& net, const std::string& weights) {
-  FileAside new_net(places.net, net), new_weights(places.weights, weights);
-  std::error_code ignored;
-  const bool was_there = fs::exists(places.net, ignored);
-  new_net.put();
-  try {
-    new_weights.put();
-  } catch (const Error&) {
-    if (!was_there) fs::remove(places.net, ignored);
-    throw;
-  }
+  for (const fs::path& path : {places.net, places.weights}) check_output_file("import", model, path);
 }
 
 fs::path tap_place(const ImportArguments& options) {
@@ -141,7 +90,7 @@ fs::path tap_place(const ImportArguments& options) {
 void import_tap(const ImportArguments& options, const ImportOptions& import_options) {
   const fs::path out = tap_place(options);
   const GivenPixels pixels(options);
-  check_place(options.model, out);
+  check_output_file("import", options.model, out);
   const ImportedNet imported = import_onnx(options.model, import_options);
   for (const std::string& note : imported.notes) console().note(note);
   TapNet net = naming_file(options.model, [&] { return frozen_net(imported); });
@@ -176,7 +125,8 @@ int run_import(const ImportArguments& options) {
   const Places places = places_of(options);
   check_places(places, options.model);
   const ImportedNet imported = trainable_net(import_onnx(options.model, import_options));
-  write_both(places, network_text(imported.graph), tensor_file(imported));
+  const std::string net = network_text(imported.graph), weights = tensor_file(imported);
+  write_files_atomic({{places.net, net}, {places.weights, weights}});
   for (const std::string& note : imported.notes) console().note(note);
   console().print(places.net.string());
   console().print(places.weights.string());
@@ -190,8 +140,9 @@ void add_import(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("import", "read a network from an ONNX model: to train, or as a .tap file");
   verb->add_option("MODEL", options->model, "an ONNX model of a classification network")->required();
   verb->add_option("-o,--out", options->out, "write NAME.net and NAME.safetensors, or with --tap NAME.tap")
+      ->check(some_name())
       ->option_text("NAME");
-  verb->add_option("--weights", options->weights, "the file for the weights")->option_text("FILE");
+  verb->add_option("--weights", options->weights, "the file for the weights")->check(some_name())->option_text("FILE");
   verb->add_flag("--tap", options->tap,
                  "write a frozen network: batch norms folded, kernels that are mostly zeros as taps");
   verb->add_option("--shape", options->shape, "shape of an image, if the model does not define it")

@@ -10,6 +10,7 @@
 #include "onetap/tap/random_net.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/network_argument.h"
+#include "tools/onetap/output_file.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
 
@@ -100,6 +101,7 @@ int run_nets(const NetsOptions& options) {
     list_zoo(options.json);
     return 0;
   }
+  if (!options.tap.empty()) check_output_file("nets", options.tap);
   const Graph graph = options.network.build();
   if (!options.tap.empty()) {
     TapNet net = random_tap_net(frozen_form(graph).graph, 1);
@@ -126,6 +128,7 @@ void add_nets(CLI::App& app, Action& action) {
   verb->add_flag("--text", options->text, "print a network text file, to edit and train it");
   verb->add_option("--tap", options->tap,
                    "write it frozen, with random weights, to measure speed and size before training")
+      ->check(some_name())
       ->option_text("FILE");
   verb->add_flag("--json", options->json, "print JSON");
   verb->footer(

@@ -1,5 +1,6 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/text.h"
+#include "onetap/onnx/names.h"
 #include "onetap/onnx/writer.h"
 #include "tools/onetap/onnx.h"
 
@@ -10,8 +11,9 @@ std::string onnx_bytes(const TapNet& net, const OnnxArguments& arguments) {
   options.opset = arguments.opset;
   if (arguments.batch != "symbolic") {
     const auto batch = parse_int(arguments.batch);
-    if (!batch || *batch < 1) {
-      fail_usage("[export] expected --batch symbolic or a number of images, got '{}'", arguments.batch);
+    if (!batch || *batch < 1 || *batch > kMaxBatch) {
+      fail_usage("[export] expected --batch symbolic or a number of images from 1 to {}, got '{}'", kMaxBatch,
+                 arguments.batch);
     }
     options.batch = *batch;
   }

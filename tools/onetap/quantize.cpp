@@ -20,7 +20,7 @@
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/offered_words.h"
 #include "tools/onetap/opened_data.h"
-#include "tools/onetap/other_file.h"
+#include "tools/onetap/output_file.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
 
@@ -76,12 +76,12 @@ class Quantization {
   void run() {
     file_ = frozen_file(arguments_.source, "quantize").string();
     if (!names_tap(file_)) fail_data("[quantize] expected a .tap file, got {}", file_);
+    check_output_file("quantize", file_, arguments_.out);
     const TapNet net = read_tap(file_);
     QuantizeOptions options = arguments_.options;
     options.kept.insert(arguments_.kept.begin(), arguments_.kept.end());
     naming_file(file_, [&] { check_quantizable(net, options); });
     OpenedData opened;
-    check_other_file("quantize", file_, arguments_.out);
     source_ = opened.open(arguments_.data);
     naming_file(file_, [&] {
       net.graph.check_classifier(static_cast<int64_t>(source_->classes.size()));
@@ -125,8 +125,9 @@ class Quantization {
 
   void add_stage(const char* name, const TapNet& net, uint64_t bytes) {
     const auto executor = naming_file(file_, [&] { return make_executor(net, {false, arguments_.memory_limit}); });
-    report_.stages.push_back(
-        {name, weight_type_name(net), visit(*source_->test, arguments_.test_images, "testing", executor), bytes});
+    Predictions said = visit(*source_->test, arguments_.test_images, "testing", executor);
+    said.check_finite("quantize", file_);
+    report_.stages.push_back({name, weight_type_name(net), std::move(said), bytes});
   }
 
   void measure_layers(const TapNet& net, const TapNet& made) {

@@ -7,6 +7,7 @@
 #include "tools/onetap/bench_model.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/find_runs.h"
+#include "tools/onetap/output_file.h"
 #include "tools/onetap/verbs.h"
 
 #include <fmt/format.h>
@@ -88,8 +89,9 @@ int run_report(const ReportOptions& options) {
     for (const std::string& notice : runs.back().notices) console().warn(notice);
   }
   if (runs.empty()) fail_data("[report] expected a run to show, got none in {}", join(options.runs, ", "));
-  if (options.latency) measure_latency(runs);
   const std::filesystem::path path = output_path(options);
+  check_output_file("report", path);
+  if (options.latency) measure_latency(runs);
   write_file_atomic(path, report_page(runs));
   console().print(path.string());
   return 0;
@@ -105,6 +107,7 @@ void add_report(CLI::App& app, Action& action) {
       ->required();
   verb->add_option("-o,--out", options->output,
                    "file to write (default: RUN/report.html for one argument, report.html here for several)")
+      ->check(some_name())
       ->option_text("FILE");
   verb->add_flag("--latency", options->latency,
                  "time the model.tap and model-int8.tap of every frozen run on this CPU: one image, one thread, about "

@@ -183,6 +183,9 @@ void check_extension(const RunFiles& files, const Recipe& recipe) {
 // The run's own recipe with `request.recipe.extend` more epochs.
 Recipe extended_recipe(const RunFiles& files, RecipeRequest request, const std::string& out) {
   const int64_t more = request.recipe.extend;
+  if (more == 0) {
+    fail_usage("[train] expected at least 1 epoch to extend a run by, got --extend 0 ({})", files.root.string());
+  }
   const std::optional<double> rate = request.recipe.extend_lr;
   request.keys.erase("extend");
   request.keys.erase("extend_lr");

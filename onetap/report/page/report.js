@@ -150,7 +150,9 @@ function headline(runs) {
 
 function csvText(rows) {
   const field = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
+    const given = value === null || value === undefined ? "" : String(value);
+    // As csv_field() of base/text.h: no text is a formula of a spreadsheet.
+    const text = /^[=+\-@\t\r]/.test(given) && Number.isNaN(Number(given)) ? `'${given}` : given;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return rows.map((row) => row.map(field).join(",") + "\r\n").join("");

@@ -1,0 +1,80 @@
+#include "tools/onetap/output_file.h"
+
+#include "onetap/base/fail.h"
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace onetap::tool {
+namespace {
+
+void check_writable(const char* verb, const fs::path& folder, const fs::path& out) {
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
+  fail_usage("[{}] expected a folder that can be written to, got {}: {} ({})", verb, folder.string(),
+             std::strerror(errno), out.string());
+}
+
+}  // namespace
+
+void check_output_file(const char* verb, const fs::path& out) {
+  if (out.empty()) fail_usage("[{}] expected a file to write, got an empty name", verb);
+  std::error_code ignored;
+  const fs::file_status status = fs::status(out, ignored);
+  if (fs::is_directory(status) || !out.has_filename()) {
+    fail_usage("[{}] expected a file to write, got the folder {}", verb, out.string());
+  }
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    fail_usage("[{}] expected a file to write, got a device, FIFO or socket: {}", verb, out.string());
+  }
+  const fs::path folder = out.has_parent_path() ? out.parent_path() : fs::path(".");
+  if (!fs::is_directory(folder, ignored)) {
+    fail_usage("[{}] expected a file in a folder that exists, got no folder {} ({})", verb, folder.string(),
+               out.string());
+  }
+  check_writable(verb, folder, out);
+}
+
+void check_output_file(const char* verb, const fs::path& source, const fs::path& out) {
+  check_output_file(verb, out);
+  std::error_code ignored;
+  if (!fs::equivalent(source, out, ignored)) return;
+  fail_usage("[{}] expected another file to write than the one that is read, got {} for both", verb, out.string());
+}
+
+void check_output_place(const char* verb, const fs::path& out) {
+  if (out.empty()) fail_usage("[{}] expected a folder to write to, got an empty name", verb);
+  std::error_code ignored;
+  const fs::file_status status = fs::status(out, ignored);
+  if (fs::is_directory(status)) return check_writable(verb, out, out);
+  if (fs::exists(status)) fail_usage("[{}] expected a folder to write to, got a file: {}", verb, out.string());
+  if (fs::is_symlink(fs::symlink_status(out, ignored))) {
+    fail_usage("[{}] expected a folder to write to, got a link to nothing: {}", verb, out.string());
+  }
+  fs::path around = fs::absolute(out).lexically_normal();
+  while (!fs::exists(around, ignored) && around.has_relative_path()) around = around.parent_path();
+  if (!fs::is_directory(around, ignored)) {
+    fail_usage("[{}] expected a folder in folders, got the file {} ({})", verb, around.string(), out.string());
+  }
+  check_writable(verb, around, out);
+}
+
+void check_output_folder(const char* verb, const fs::path& out) {
+  check_output_place(verb, out);
+  std::error_code error;
+  if (fs::exists(out, error) && (!fs::is_empty(out, error) || error)) {
+    fail_usage("[{}] expected an empty folder, or a new one, got {}: remove it first", verb, out.string());
+  }
+}
+
+CLI::Validator some_name() {
+  return CLI::Validator(
+      [](std::string& name) { return name.empty() ? std::string("expected a name, got an empty one") : std::string(); },
+      "");
+}
+
+}  // namespace onetap::tool
