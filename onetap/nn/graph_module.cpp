@@ -330,6 +330,14 @@ void GraphModuleImpl::after_step() {
   for (const TrainedLayer& trained : trained_layers_) trained.layer->after_step();
 }
 
+std::vector<std::string> GraphModuleImpl::settle() {
+  std::vector<std::string> names;
+  for (const TrainedLayer& trained : trained_layers_) {
+    for (const std::string& own : trained.layer->settle()) names.push_back(trained.name + "." + own);
+  }
+  return names;
+}
+
 void GraphModuleImpl::weights_imported(const std::set<std::string>& dense) {
   const torch::NoGradGuard no_grad;
   const Uses uses(graph_);

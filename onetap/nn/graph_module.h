@@ -49,8 +49,9 @@ class GraphModuleImpl : public torch::nn::Module {
   void set_temperature(double temperature);
   void set_mode(AttentionMode mode);
 
-  // Those of every TrainedConv.
+  // Those of every TrainedConv; settle() gives the names of the module's parameters.
   void after_step();
+  std::vector<std::string> settle();
   // `dense` are the layers whose weights are those of a dense layer. In evaluation the network then computes what the
   // dense one did, where its methods allow it.
   void weights_imported(const std::set<std::string>& dense);

@@ -163,6 +163,17 @@ torch::Tensor ShiftAttentionConvBase::weights_imported(const ImportedWeights& im
   return factor;
 }
 
+std::vector<std::string> ShiftAttentionConvBase::settle() {
+  const torch::NoGradGuard no_grad;
+  const auto kept = hard_positions(logits());
+  for (int64_t tap = 0; tap < taps(); ++tap) {
+    logits()[tap].zero_().scatter_(-1, kept.narrow(-1, tap, 1), 1.0);
+  }
+  if (!keep.defined()) return {"attention"};
+  keep.copy_(kept_mask().squeeze(-1));
+  return {"attention", "keep"};
+}
+
 void ShiftAttentionConvBase::make_parameters(int64_t out, int64_t in_per_group, at::IntArrayRef kernel) {
   std::vector<int64_t> shape = {out, in_per_group};
   int64_t s = 1;

@@ -63,6 +63,8 @@ class ShiftAttentionConvBase : public TrainedConv {
   FrozenConv freeze() const override;
   std::optional<TapChoice> describe() const override;
   torch::Tensor weights_imported(const ImportedWeights& imported) override;
+  // Logits become ones at the kept positions, one for each tap, and zeros elsewhere; those of sets likewise.
+  std::vector<std::string> settle() override;
 
  protected:
   // Sets the sizes of the layout, whose taps and sharing are there.

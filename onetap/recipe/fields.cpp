@@ -104,7 +104,8 @@ const std::vector<RecipeField>& recipe_fields() {
              &R::harden, 1e-3, 1),
       number("alpha", kMethod, "factor of the temperature per step, instead of deriving it from t0, t1 and the steps",
              &R::alpha, 1e-6, 1),
-      number("t_floor", kMethod, "the temperature never falls below this", &R::t_floor, 0, 1e6),
+      number("t_floor", kMethod, "the temperature never falls below this, until attention is hard (harden)",
+             &R::t_floor, 0, 1e6),
 
       choice("quantize", kMethod,
              "train for int8, from a trained network (init): weights and values are rounded as 'onetap quantize' does, "

@@ -12,8 +12,9 @@ Schedule::Schedule(const Recipe& recipe, int64_t steps_per_epoch)
       planned_steps_(steps_per_epoch * recipe.epochs),
       total_steps_(steps_per_epoch * recipe.all_epochs()),
       falling_steps_(std::max(1.0, std::min(recipe.t_end, recipe.harden) * static_cast<double>(planned_steps_))),
-      hard_from_(recipe.harden < 1 ? recipe.harden * static_cast<double>(planned_steps_)
-                                   : std::numeric_limits<double>::infinity()),
+      hard_step_(recipe.harden < 1
+                     ? static_cast<int64_t>(std::ceil(recipe.harden * static_cast<double>(planned_steps_)))
+                     : std::numeric_limits<int64_t>::max()),
       alpha_(recipe.alpha.value_or(std::pow(recipe.t1 / recipe.t0, 1.0 / falling_steps_))) {
   for (const double epoch : recipe_milestones(recipe)) {
     milestones_.push_back(epoch * static_cast<double>(steps_per_epoch));
@@ -49,7 +50,7 @@ double Schedule::planned_rate(int64_t step) const {
 }
 
 double Schedule::temperature(int64_t step) const {
-  if (static_cast<double>(step) >= hard_from_) return kHardTemperature;
+  if (step >= hard_step_) return kHardTemperature;
   return std::max(recipe_.t_floor, recipe_.t0 * std::pow(alpha_, std::min(static_cast<double>(step), falling_steps_)));
 }
 

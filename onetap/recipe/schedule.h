@@ -19,6 +19,9 @@ class Schedule {
   // to the last bit of a float, and nearer ones by their first gradient.
   static constexpr double kHardTemperature = 1e-6;
 
+  // The first step at which attention is hard; none: beyond the last one.
+  int64_t hard_step() const { return hard_step_; }
+
   // The first step at which the temperature has reached its end.
   int64_t settled_step() const { return static_cast<int64_t>(std::ceil(falling_steps_)); }
 
@@ -38,8 +41,8 @@ class Schedule {
   int64_t steps_per_epoch_;
   int64_t planned_steps_;  // of the schedule, without those of `extend`
   int64_t total_steps_;
-  double falling_steps_;            // of the temperature
-  double hard_from_;                // the step
+  double falling_steps_;  // of the temperature
+  int64_t hard_step_;
   std::vector<double> milestones_;  // steps
   double alpha_;
 };

@@ -19,4 +19,15 @@ void Optimizer::zero_grad() {
   for (auto& [name, parameter] : parameters_) parameter.mutable_grad() = torch::Tensor();
 }
 
+void Optimizer::forget(const std::vector<std::string>& parameters) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : state()) {
+    for (const std::string& parameter : parameters) {
+      if (name == parameter || name.compare(0, parameter.size() + 1, parameter + ".") == 0) {
+        torch::Tensor(tensor).zero_();
+      }
+    }
+  }
+}
+
 }  // namespace onetap

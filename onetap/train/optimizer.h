@@ -8,6 +8,7 @@
 #include "onetap/nn/torch.h"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace onetap {
@@ -23,7 +24,9 @@ class Optimizer {
   virtual void step(double learning_rate) = 0;
   // The state back to what it was before the first step.
   virtual void restart() = 0;
-  // All that it remembers between steps.
+  // What it remembers of these parameters, back to what it was.
+  void forget(const std::vector<std::string>& parameters);
+  // All that it remembers between steps, under the names of parameters, or those and more behind a dot.
   virtual const nn::NamedTensors& state() const = 0;
   // In the order of the module's parameters.
   const std::vector<nn::ParameterRule>& rules() const { return rules_; }

@@ -92,6 +92,7 @@ void StepLoop::step(const Batch& batch) {
   state.seen += totals.images;
   run_.pace.add_images(totals.images);
   run_.average.update(state.step);
+  run_.settle_if_hard();
   report_step(lr);
 }
 
@@ -134,6 +135,7 @@ bool StepLoop::run_engine(int64_t first) {
   for (int64_t at = first; at < per_epoch;) {
     int64_t wanted = std::min(portion, per_epoch - at);
     if (between_saves > 0) wanted = std::min(wanted, between_saves - state.step % between_saves);
+    if (state.step < run_.schedule.hard_step()) wanted = std::min(wanted, run_.schedule.hard_step() - state.step);
     const auto portion_started = Clock::now();
     const int64_t steps = run_.engine->run(wanted, [this](int64_t step) { run_.average.update(step); });
     if (steps < wanted) check_stopped_alone();
@@ -143,6 +145,7 @@ bool StepLoop::run_engine(int64_t first) {
     state.step += steps;
     check_loss(sums.loss);
     run_.check_values(parameters_);  // a kernel may pass over a value that is no number, and the loss with it
+    run_.settle_if_hard();
     const double taken = std::max(1e-6, seconds_since(portion_started));
     portion = run_.share.agree(std::clamp<int64_t>(
         static_cast<int64_t>(static_cast<double>(steps) * kPortionSeconds / taken), 1, 2 * portion));

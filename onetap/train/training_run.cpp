@@ -128,6 +128,13 @@ void TrainingRun::check_values() const {
   check_values(all);
 }
 
+void TrainingRun::settle_if_hard() {
+  if (state.step != schedule.hard_step()) return;
+  const std::vector<std::string> settled = module->settle();
+  optimizer->forget(settled);
+  average.take_present(settled);
+}
+
 void TrainingRun::notice(const std::string& text) const {
   if (events.on_notice) events.on_notice(text);
 }

@@ -50,6 +50,10 @@ class TrainingRun {
   // Likewise, of all that a checkpoint would hold: weights, statistics, momenta and averages.
   void check_values() const;
 
+  // To call behind every step, before anything is tested or saved: at the step from which attention is hard on, the
+  // positions that are kept become final, whatever momentum the optimiser had.
+  void settle_if_hard();
+
   void notice(const std::string& text) const;
 
   // What was asked for.

@@ -32,6 +32,16 @@ void WeightAverage::take_present() {
   for (size_t i = 0; i < values_.size(); ++i) averages_[i].copy_(values_[i]);
 }
 
+void WeightAverage::take_present(const std::vector<std::string>& names) {
+  const torch::NoGradGuard no_grad;
+  size_t i = 0;
+  for (const auto& [name, tensor] : state_) {
+    if (!tensor.is_floating_point()) continue;
+    if (std::find(names.begin(), names.end(), name) != names.end()) averages_[i].copy_(values_[i]);
+    ++i;
+  }
+}
+
 WeightAverage::Scope::Scope(const WeightAverage& average) : average_(average) {
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < average.values_.size(); ++i) {

@@ -5,6 +5,7 @@
 #include "onetap/nn/graph_module.h"
 #include "onetap/nn/tensor_file.h"
 
+#include <string>
 #include <vector>
 
 namespace onetap {
@@ -22,6 +23,8 @@ class WeightAverage {
 
   // The average becomes what the module holds now: within a Scope, the average with what was changed since.
   void take_present();
+  // Likewise of these tensors alone.
+  void take_present(const std::vector<std::string>& names);
 
   // The average stands in the module's tensors while this lives, and the module's own values after it.
   class Scope {

@@ -325,6 +325,26 @@ class Schedule(TestCase):
         self.assertEqual(other.temperature, schedule.temperature)
         self.assertAlmostEqual(net.temperature.item(), schedule.temperature, places=6)
 
+    def test_no_tap_moves_once_they_are_fixed(self):
+        for taps in (1, 2):
+            torch.manual_seed(3)
+            net = sal.ShiftAttentionConv2d(4, 8, 3, padding=1, taps=taps)
+            schedule = sal.TemperatureSchedule(net, steps=12, start=1.0, end=0.5, harden=0.5)
+            optimiser = torch.optim.SGD(net.parameters(), lr=1.0, momentum=0.95, weight_decay=1e-3)
+            kept = []
+            for _ in range(12):
+                optimiser.zero_grad()
+                (net(torch.randn(4, 4, 6, 6)) * torch.randn(4, 8, 6, 6)).mean().mul(30).backward()
+                optimiser.step()
+                schedule.step()
+                kept.append(net.positions())
+            self.assertFalse(kept[0].equal(kept[5]), "they moved before")
+            for positions in kept[6:]:
+                self.assertTrue(positions.equal(kept[5]))
+            with torch.no_grad(), sal.hard(net):
+                hard = net.mask()
+            np.testing.assert_allclose(net.mask().detach(), hard, atol=1e-6)
+
     def test_refuses(self):
         net = sal.ShiftAttentionConv2d(2, 2, 3)
         for options in ({"steps": 0}, {"steps": 2.5}, {"steps": 5, "end": 0}, {"steps": 5, "fall": 0},

@@ -115,6 +115,30 @@ TEST(EmptySlices, AHardLayerHasTheChosenDensity) {
   }
 }
 
+// The same positions as before, at any low temperature also while it trains, and no gradient that could move them.
+TEST(EmptySlices, ASettledLayerIsTheHardOneForGood) {
+  for (const double density : {1.0, 0.25}) {
+    for (const int64_t taps : {1, 2}) {
+      for (const int64_t share : {1, 4}) {
+        ShiftAttentionConv2d layer = layer_of(density, taps, share);
+        const auto weight = layer->freeze().weight, codes = layer->freeze().codes;
+        EXPECT_EQ(layer->settle().size(), density < 1 ? 2u : 1u);
+        EXPECT_TRUE(layer->freeze().codes.equal(codes));
+        EXPECT_TRUE(layer->freeze().weight.equal(weight));
+        layer->set_temperature(1e-6);
+        layer->set_mode(AttentionMode::kHard);
+        const auto hard = layer->masked_weight();
+        layer->set_mode(AttentionMode::kSoft);
+        const auto soft = layer->masked_weight();
+        EXPECT_TRUE(soft.allclose(hard, 0, 1e-6)) << density << taps << share;
+        (soft * torch::randn({8, 6, 3, 3})).sum().backward();
+        EXPECT_LT(layer->attention.grad().abs().max().item<float>(), 1e-12);
+        if (density < 1) EXPECT_LT(layer->keep.grad().abs().max().item<float>(), 1e-12);
+      }
+    }
+  }
+}
+
 TEST(EmptySlices, SoftWeightsAreAttentionTimesGate) {
   ShiftAttentionConv2d layer = layer_of(0.5), whole = layer_of(1);
   const torch::NoGradGuard no_grad;

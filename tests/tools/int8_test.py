@@ -387,6 +387,7 @@ class Quantize(CommandTest):
         self.assertEqual((table["weights"], table["accuracy"]), ("int8", slow["accuracy"]))
         count = json.loads(self.succeeds("count", self.out, "--json").stdout)
         self.assertEqual(count["file_bytes"], os.path.getsize(self.out))
+        self.assertEqual(table["params"], count["params"])
         self.succeeds("heatmap", self.out, "-o", self.path("map.svg"))
 
     def test_a_percentile_chooses_its_method(self):

@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <numeric>
 
 namespace fs = std::filesystem;
@@ -92,6 +93,51 @@ TEST(Trainer, AHardenedRunTrainsTheKeptTapsAlone) {
       EXPECT_EQ(layer.agreement, 1) << layer.name;
     }
   }
+}
+
+// Momentum and adaptive steps go on behind the last gradient, and would move taps that were fixed: a run's last network
+// keeps the positions that it had at its first hard step. Learned densities and averages, too.
+TEST(Trainer, NoTapMovesOnceTheyAreFixed) {
+  const TempDir dir;
+  const auto codes_at = [](const fs::path& run, int64_t step, KeptWeights weights) {
+    const RunFiles files(run);
+    nn::GraphModule module(files.read_graph());
+    const auto all = CheckpointFolder(files.checkpoints()).list();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.state.step == step; });
+    CheckpointFolder::load(*found, module, weights);
+    std::vector<torch::Tensor> codes;
+    for (const auto& trained : module->trained_layers()) codes.push_back(trained.layer->freeze().codes.flatten());
+    return torch::cat(codes);
+  };
+  const auto expect_fixed = [&](const std::string& name, const Recipe& recipe) {
+    const fs::path run = dir / name;
+    train_in(run, recipe);
+    for (const KeptWeights weights : {KeptWeights::kAveraged, KeptWeights::kTrained}) {
+      const auto fixed = codes_at(run, 9, weights);
+      EXPECT_FALSE(codes_at(run, 6, weights).equal(fixed)) << name << ": they moved before";
+      for (int64_t step = 10; step <= 18; ++step)
+        EXPECT_TRUE(codes_at(run, step, weights).equal(fixed)) << name << step;
+    }
+  };
+  Recipe recipe = small_recipe();
+  recipe.t1 = 1;
+  recipe.harden = 0.5;  // 9 of 18 steps
+  recipe.lr = 0.5;
+  recipe.momentum = 0.95;
+  recipe.ema = 0.9;
+  recipe.checkpoint_steps = 1;
+  recipe.keep_checkpoints = 100;
+  recipe.engine = EngineChoice::kFused;
+  expect_fixed("fused", recipe);
+  set_recipe_field(recipe, known_recipe_field("density", "density"), "0.7", "density");
+  for (const EngineChoice engine : {EngineChoice::kPlain, EngineChoice::kCaptured}) {
+    recipe.engine = engine;
+    expect_fixed(choice_word(engine), recipe);
+  }
+  recipe.engine = EngineChoice::kPlain;
+  recipe.optimizer = OptimizerChoice::kAdamW;
+  recipe.lr = 0.02;
+  expect_fixed("adamw", recipe);
 }
 
 // The engine on a CPU is LibTorch's ops in another order: the same run but for rounding.

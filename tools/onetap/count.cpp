@@ -41,6 +41,7 @@ struct CountArguments {
 // What was asked about, and the bytes of a file that holds it.
 struct Counted {
   Graph graph;
+  NetworkCount count;
   std::string type = "f32";            // of the weights
   std::vector<uint64_t> node_bytes;    // of a .tap: of the nodes' tensors there
   std::optional<uint64_t> file_bytes;  // of a .tap, as it lies there
@@ -65,30 +66,20 @@ Counted open_target(const CountArguments& options) {
                is_run ? "a run" : "a frozen network");
   }
   Counted counted;
+  const CountOptions rules{options.rules, options.shortcuts};
   if (is_tap) {
     const TapNet net = read_tap(path);
     counted.graph = net.graph;
+    counted.count = count_frozen(net, rules);
     counted.type = weight_type_name(net);
     counted.node_bytes = stored_bytes(net);
     counted.file_bytes = fs::file_size(path);
   } else {
     counted.graph = is_run ? RunFiles(path).read_graph() : options.network.build();
+    counted.count = count_network(counted.graph, rules);
   }
   counted.tap_bytes = tap_length(frozen_form(counted.graph).graph, WeightType::kF32);
   return counted;
-}
-
-// Params are 32-bit words. Those of an int8 network are what its file has: a byte for a weight, positions, scales.
-NetworkCount count_stored(const CountArguments& options, const Counted& counted) {
-  NetworkCount count = count_network(counted.graph, CountOptions{options.rules, options.shortcuts});
-  if (!counted.is_int8()) return count;
-  constexpr double kWord = sizeof(float);
-  count.params = 0;
-  for (size_t i = 0; i < count.layers.size(); ++i) {
-    count.layers[i].params = static_cast<double>(counted.node_bytes[i]) / kWord;
-    count.params += count.layers[i].params;
-  }
-  return count;
 }
 
 // As a .tap holds them; of others, the words that were counted.
@@ -219,7 +210,7 @@ void print_count_table(const CountArguments& options, const Counted& counted, co
 
 int run_count(const CountArguments& options) {
   const Counted counted = open_target(options);
-  const NetworkCount count = count_stored(options, counted);
+  const NetworkCount& count = counted.count;
   if (options.json) {
     print_count_json(options, counted, count);
   } else if (options.csv) {

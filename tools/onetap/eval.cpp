@@ -6,7 +6,6 @@
 #include "onetap/base/json.h"
 #include "onetap/base/naming_file.h"
 #include "onetap/base/text.h"
-#include "onetap/count/count.h"
 #include "onetap/data/score.h"
 #include "onetap/graph/method.h"
 #include "onetap/tap/tap_file.h"
@@ -15,6 +14,7 @@
 #include "tools/onetap/console.h"
 #include "tools/onetap/executor.h"
 #include "tools/onetap/frozen_argument.h"
+#include "tools/onetap/frozen_count.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/offered_words.h"
 #include "tools/onetap/table.h"
@@ -61,7 +61,7 @@ std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::strin
               frozen_step(net),
               said.accuracy(),
               said.loss(),
-              count_network(net.graph, CountRules::kPaper).params,
+              count_frozen(net, {CountRules::kPaper, ShortcutRule::kAuto}).params,
               weight_type_name(net)};
   if (options.per_class) row.classes = class_scores(said, source->classes);
   return {row};

@@ -13,12 +13,13 @@ docs/python.md has the rest; docs/layer.md has the formulas.
 
 from ._convert import convert, harden
 from ._freeze import freeze
-from ._layer import ShiftAttentionConv2d, TemperatureSchedule, hard, layers_of, set_mode, set_temperature
+from ._layer import ShiftAttentionConv2d, TemperatureSchedule, fix_taps, hard, layers_of, set_mode, set_temperature
 
 __all__ = [
     "ShiftAttentionConv2d",
     "TemperatureSchedule",
     "convert",
+    "fix_taps",
     "freeze",
     "hard",
     "harden",

@@ -245,6 +245,22 @@ def set_temperature(module: nn.Module, temperature: float) -> None:
         layer.temperature.fill_(temperature)
 
 
+@torch.no_grad()
+def fix_taps(module: nn.Module) -> None:
+    """Makes the positions that all Shift Attention Layers of a module keep now final.
+
+    The logits become one at the kept positions and zero elsewhere, and are no longer trained: the momentum of an
+    optimiser cannot change the positions. Load a state before, not after, this call.
+    """
+    for layer in layers_of(module):
+        kept = layer.positions()
+        logits = layer._logits()
+        for tap in range(layer.taps):
+            logits[tap].zero_().scatter_(-1, kept[..., tap : tap + 1], 1.0)
+        layer.attention.requires_grad_(False)
+        layer.attention.grad = None
+
+
 def set_mode(module: nn.Module, mode: str) -> None:
     """Sets the mode of all Shift Attention Layers of a module: ``"soft"`` (for training) or ``"hard"``."""
     _one_of(mode, MODES, "mode")
@@ -273,8 +289,8 @@ class TemperatureSchedule:
 
     The temperature of step i is start * (end / start) ** (i / steps). ``fall`` below 1 reaches ``end`` after that
     share of the steps and stays there. With ``harden`` below 1, ``end`` is reached after that share of the steps at
-    the latest; then the taps are fixed (the temperature is 1e-6), and only the kept weights are trained. The first
-    temperature is set when the schedule is created.
+    the latest; then the taps are fixed (:func:`fix_taps`, and the temperature is 1e-6), and only the kept weights are
+    trained. The first temperature is set when the schedule is created.
     """
 
     HARD_TEMPERATURE = 1e-6
@@ -311,13 +327,20 @@ class TemperatureSchedule:
         return self._start * math.pow(self._end / self._start, done)
 
     @property
+    def _is_hard(self) -> bool:
+        return self._done >= self._hard_from
+
+    @property
     def temperature(self) -> float:
         """The current temperature."""
         return self.at(self._done)
 
     def step(self) -> float:
         """Sets and returns the next temperature. Call it after every step of the optimiser."""
+        was_hard = self._is_hard
         self._done += 1
+        if self._is_hard and not was_hard:
+            fix_taps(self._module)
         set_temperature(self._module, self.temperature)
         return self.temperature
 
@@ -328,4 +351,6 @@ class TemperatureSchedule:
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Restores the step of a state and sets its temperature."""
         self._done = int(state["done"])
+        if self._is_hard:
+            fix_taps(self._module)
         set_temperature(self._module, self.temperature)
