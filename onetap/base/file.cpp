@@ -244,6 +244,8 @@ StagedDirectory::~StagedDirectory() {
 }
 
 void StagedDirectory::commit() {
+  struct stat replaced {};
+  if (::stat(final_.c_str(), &replaced) == 0) ::chmod(staging_.c_str(), replaced.st_mode & 07777);
   sync_directory(staging_);
   if (::rename(staging_.c_str(), final_.c_str()) != 0) {
     fail("[file] cannot rename {} to {}: {}", staging_.string(), final_.string(), reason());

@@ -111,6 +111,7 @@ class StagedDirectory {
   ~StagedDirectory();
 
   const std::filesystem::path& path() const { return staging_; }
+  // An empty directory in its place is replaced by one of the same mode.
   void commit();
 
   // Removes what killed writers left in `parent`. The caller holds a lock: what cannot be locked counts as left.

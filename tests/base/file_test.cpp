@@ -112,6 +112,17 @@ TEST(File, SeveralFilesAreAllThereOrNone) {
   EXPECT_EQ(entries(dir.path()), 2u);
 }
 
+TEST(File, AStagedDirectoryHasTheModeOfTheEmptyOneInItsPlace) {
+  const TempDir dir;
+  fs::create_directory(dir / "there");
+  fs::permissions(dir / "there", fs::perms::owner_all);
+  StagedDirectory staged(dir / "there");
+  write_text(staged.path() / "f", "x");
+  staged.commit();
+  EXPECT_EQ(fs::status(dir / "there").permissions(), fs::perms::owner_all);
+  EXPECT_EQ(entries(dir / "there"), 1u);
+}
+
 TEST(File, StagedDirectoriesOfOnePlaceDoNotDisturbEachOther) {
   const TempDir dir;
   StagedDirectory first(dir / "there");

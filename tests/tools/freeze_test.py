@@ -236,8 +236,8 @@ class Freeze(CommandTest):
             self.refused(4, "bad.tap", *verb)
         self.refused(4, "expected a run directory", "freeze", self.path("nothing"))
         result = onetap("freeze", run, "-o", "/nonexistent/place/m.tap")
-        self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertIn("[file]", result.stderr)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("got no folder /nonexistent/place", result.stderr)
         self.assertEqual([name for name in os.listdir(run) if "unchecked" in name], [])
 
     def test_weights_go_out_and_come_back(self):

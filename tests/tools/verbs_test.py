@@ -202,6 +202,8 @@ class Nets(CommandTest):
     def test_refuses_impossible_networks(self):
         self.refused(2, "expected --width in 1..65536, got 0", "nets", "resnet20", "--width", 0)
         self.refused(2, "did you mean 'resnet20'", "nets", "resnett20")
+        for place, part in (("", "got an empty one"), (self.dir, "got the folder"), (self.path("no", "x"), "got no folder")):
+            self.refused(2, part, "nets", "resnet20", "--tap", place)
         self.refused(2, "expected taps in 1..9", "nets", "resnet20", "--taps", 10)
         self.refused(2, "expected share in 1..16", "nets", "resnet20", "--share", 17)
         self.refused(2, "expected share by 1..16 inputs", "nets", "resnet20", "--share", "4x17")

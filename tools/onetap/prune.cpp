@@ -14,6 +14,7 @@
 #include "onetap/train/resolve.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/open_run.h"
+#include "tools/onetap/output_file.h"
 #include "tools/onetap/prune_report.h"
 #include "tools/onetap/signals.h"
 #include "tools/onetap/training.h"
@@ -60,12 +61,9 @@ void check_prune(const PruneArguments& options) {
 
 // A place for a directory that is not there yet, or empty.
 fs::path checked_place(const std::string& text) {
-  fs::path place = fs::absolute(text).lexically_normal();
+  check_output_folder("prune", text);
+  fs::path place = fs::weakly_canonical(fs::absolute(text));  // a link to an empty folder stays
   if (!place.has_filename()) place = place.parent_path();
-  std::error_code ignored;
-  if (fs::exists(place, ignored) && !(fs::is_directory(place, ignored) && fs::is_empty(place, ignored))) {
-    fail_usage("[prune] expected a directory that is new or empty, got {}", text);
-  }
   return place;
 }
 
