@@ -12,6 +12,7 @@
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/frozen_argument.h"
+#include "tools/onetap/frozen_count.h"
 #include "tools/onetap/network_argument.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/verbs.h"
