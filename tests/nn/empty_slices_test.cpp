@@ -133,7 +133,9 @@ TEST(EmptySlices, ASettledLayerIsTheHardOneForGood) {
         EXPECT_TRUE(soft.allclose(hard, 0, 1e-6)) << density << taps << share;
         (soft * torch::randn({8, 6, 3, 3})).sum().backward();
         EXPECT_LT(layer->attention.grad().abs().max().item<float>(), 1e-12);
-        if (density < 1) EXPECT_LT(layer->keep.grad().abs().max().item<float>(), 1e-12);
+        if (density < 1) {
+          EXPECT_LT(layer->keep.grad().abs().max().item<float>(), 1e-12);
+        }
       }
     }
   }

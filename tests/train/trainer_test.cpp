@@ -112,11 +112,13 @@ TEST(Trainer, NoTapMovesOnceTheyAreFixed) {
   const auto expect_fixed = [&](const std::string& name, const Recipe& recipe) {
     const fs::path run = dir / name;
     train_in(run, recipe);
+    const auto early = codes_at(run, 1, KeptWeights::kTrained);
+    EXPECT_FALSE(early.equal(codes_at(run, 9, KeptWeights::kTrained))) << name << ": they moved before";
     for (const KeptWeights weights : {KeptWeights::kAveraged, KeptWeights::kTrained}) {
       const auto fixed = codes_at(run, 9, weights);
-      EXPECT_FALSE(codes_at(run, 6, weights).equal(fixed)) << name << ": they moved before";
-      for (int64_t step = 10; step <= 18; ++step)
-        EXPECT_TRUE(codes_at(run, step, weights).equal(fixed)) << name << step;
+      for (int64_t step = 10; step <= 18; ++step) {
+        EXPECT_TRUE(codes_at(run, step, weights).equal(fixed)) << name << " at step " << step;
+      }
     }
   };
   Recipe recipe = small_recipe();
