@@ -81,6 +81,13 @@ void remove_left(const fs::path& parent, const std::string& front, bool even_unl
   }
 }
 
+// kUsage where a file must not take the place of what is there.
+void expect_file_place(const fs::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return;
+  fail_usage("[file] expected the name of a file, got {} ({})", kind_name(info.st_mode), path.string());
+}
+
 }  // namespace
 
 void report_large_files_as_errors() {
@@ -164,6 +171,7 @@ void write_files_atomic(const std::vector<WholeFile>& files) {
       writer.write(file.text);
       writer.finish();
     }
+    for (const WholeFile& file : files) expect_file_place(file.path);
     for (const WholeFile& file : files) put_in_place(aside(file.path), file.path);
   } catch (...) {
     for (const WholeFile& file : files) ::unlink(aside(file.path).c_str());
@@ -172,10 +180,7 @@ void write_files_atomic(const std::vector<WholeFile>& files) {
 }
 
 void put_in_place(const fs::path& from, const fs::path& to) {
-  struct stat info {};
-  if (::stat(to.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
-    fail_usage("[file] expected the name of a file, got {} ({})", kind_name(info.st_mode), to.string());
-  }
+  expect_file_place(to);
   if (::rename(from.c_str(), to.c_str()) != 0) fail("[file] cannot write {}: {}", to.string(), reason());
   sync_directory(to.has_parent_path() ? to.parent_path() : fs::path("."));
 }
@@ -230,10 +235,15 @@ StagedDirectory::StagedDirectory(const fs::path& final_path) : final_(final_path
   remove_left(parent, front, /*even_unlocked=*/false);
   for (int number = 0; !hold_; ++number) {
     staging_ = parent / fmt::format("{}{}-{}", front, ::getpid(), number);
-    if (::mkdir(staging_.c_str(), 0777) == 0) {
-      hold_ = DirectoryHold::take(staging_);
-    } else if (errno != EEXIST || number > kTries) {
-      fail("[file] cannot create {}: {}", staging_.string(), reason());
+    const bool is_made = ::mkdir(staging_.c_str(), 0777) == 0;
+    const int error = errno;
+    if (is_made) hold_ = DirectoryHold::take(staging_);
+    if (hold_ || (!is_made && error == EEXIST && number < kTries)) continue;
+    if (!is_made) fail("[file] cannot create {}: {}", staging_.string(), std::strerror(error));
+    // Taken for a left one and removed by somebody else: the next number. Still there: it cannot be opened.
+    std::error_code ignored;
+    if (fs::remove(staging_, ignored) || number >= kTries) {
+      fail("[file] expected a new directory that can be opened, got none: {}", staging_.string());
     }
   }
 }

@@ -78,7 +78,7 @@ void sync_directory(const std::filesystem::path& directory);
 // Creates a directory and its parents; kFailure with the reason when that cannot be done.
 void make_directories(const std::filesystem::path& directory);
 
-// Keeps others that ask for the same out of a directory, without a file in it, until the process ends.
+// Keeps others that ask for the same out of a directory, without a file in it, while this lives.
 class DirectoryHold {
  public:
   // Nothing if somebody else holds it, or it is gone.
@@ -98,7 +98,7 @@ class DirectoryHold {
 };
 
 // A directory written under a temporary name beside its place and renamed when complete. The name is this object's own:
-// others that write to the same place at the same time do not touch it, and the last commit() fails.
+// others that write to the same place at the same time do not touch it, and the later commit() fails.
 // Without commit() nothing is left behind; after a kill only a name starting with kPrefix is, which the next one for
 // the same place removes.
 class StagedDirectory {
@@ -120,7 +120,7 @@ class StagedDirectory {
  private:
   std::filesystem::path final_;
   std::filesystem::path staging_;
-  std::unique_ptr<DirectoryHold> hold_;  // who does not get it knows that somebody still writes
+  std::unique_ptr<DirectoryHold> hold_;  // a process that cannot take it knows that this one still writes
   bool committed_ = false;
 };
 

@@ -20,11 +20,12 @@ constexpr std::array kKeywords = {"auto",  "break",    "case",   "char",   "cons
 
 // Targets that CMake makes itself, and headers of C, which NAME.h would hide from who includes them.
 constexpr std::array kTakenNames = {
-    "all",           "clean",   "edit_cache", "help",      "install",    "package", "package_source", "preinstall",
-    "rebuild_cache", "test",    "assert",     "complex",   "ctype",      "errno",   "fenv",           "inttypes",
-    "iso646",        "limits",  "locale",     "math",      "setjmp",     "signal",  "stdarg",         "stdbool",
-    "stddef",        "stdint",  "stdio",      "stdlib",    "string",     "tgmath",  "time",           "wchar",
-    "wctype",        "arm_mve", "arm_acle",   "ALL_BUILD", "ZERO_CHECK", "INSTALL", "PACKAGE",        "RUN_TESTS"};
+    "all",           "clean",      "edit_cache", "help",        "install",  "package", "package_source", "preinstall",
+    "rebuild_cache", "test",       "assert",     "complex",     "ctype",    "errno",   "fenv",           "inttypes",
+    "iso646",        "limits",     "locale",     "math",        "setjmp",   "signal",  "stdarg",         "stdbool",
+    "stddef",        "stdint",     "stdio",      "stdlib",      "string",   "tgmath",  "time",           "wchar",
+    "wctype",        "stdalign",   "stdatomic",  "stdnoreturn", "threads",  "uchar",   "arm_mve",        "arm_acle",
+    "ALL_BUILD",     "ZERO_CHECK", "INSTALL",    "PACKAGE",     "RUN_TESTS"};
 
 // {0}: name, {1}: NAME.
 std::string header_text(const TapNet& net, const CProgram& program, const std::string& name, const CSizes& sizes) {
@@ -227,7 +228,7 @@ std::string c_identifier_of(std::string_view name) {
 CProject c_project(const TapNet& net, const CProgram& program, const std::string& name, const GoldenSample& golden) {
   if (!is_c_identifier(name)) fail_usage("[emit] expected a name that is a C identifier, got '{}'", name);
   if (is_taken_name(name))
-    fail_usage("[emit] expected a name that is no target of CMake or header of C, got '{}'", name);
+    fail_usage("[emit] expected a name that neither CMake nor C uses, got '{}'", name);
   const CSource source(net, program, name, CSource::Purpose::kText);
   CProject project;
   project.sizes = source.sizes();

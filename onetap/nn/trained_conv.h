@@ -85,7 +85,7 @@ class TrainedConv : public torch::nn::Module {
   virtual torch::Tensor weights_imported(const ImportedWeights&) { return {}; }
   // After every step of the optimiser. It must not wait for the device: CUDA graphs capture it.
   virtual void after_step() {}
-  // The positions that are kept now are final: what chose them becomes as clear as it can be, so that no gradient is
+  // The positions that are kept now are final: the logits that chose them become ones and zeros, so that no gradient is
   // left, and weight decay changes no order. Gives the names of the parameters that it set, whose momenta the caller
   // drops.
   virtual std::vector<std::string> settle() { return {}; }

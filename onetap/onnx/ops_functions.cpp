@@ -88,7 +88,7 @@ std::optional<OnnxValue> hard_sigmoid_of(Converter& converter, const Operator& o
   if (before.node.op == Op::kAffine && are_all(before.tensors.at("weight"), 1) &&
       are_all(before.tensors.at("bias"), 3)) {
     y.draft = before.inputs[0];
-  } else if (is_layer && before.node.bias && alone && relu6.reads_alone[0]) {  // the 3 is in its bias
+  } else if (is_layer && before.node.bias && alone && !relu6.reads_alone.empty() && relu6.reads_alone[0]) {  // the 3 is in its bias
     std::vector<float>& bias = before.tensors.at("bias");
     for (float& value : bias) value -= 3;
     if (are_all(bias, 0)) {
@@ -123,7 +123,9 @@ std::optional<OnnxValue> sixth(Converter& converter, const Operator& op, const O
     factors[i].dims = converter.shape(factors[i]);
   }
   for (size_t i = 0; i < 2; ++i) {
-    const auto gate = hard_sigmoid_of(converter, op, factors[i], alone && product.reads_alone[i]);
+    // A product that this function made does not say who else reads its factors.
+    const bool factor_alone = alone && i < product.reads_alone.size() && product.reads_alone[i];
+    const auto gate = hard_sigmoid_of(converter, op, factors[i], factor_alone);
     if (!gate) continue;
     const OnnxValue& other = factors[1 - i];
     const auto whole = gate_of(converter, other, *gate);

@@ -32,7 +32,7 @@ Json number(const std::optional<double>& value) {
 
 // None where the taps are fixed: that is no temperature of the schedule.
 Json temperature_of(double value) {
-  return value > Schedule::kHardTemperature ? number(value) : Json(nullptr);
+  return value != Schedule::kHardTemperature ? number(value) : Json(nullptr);
 }
 
 // Four digits are more than a shade or a percent shows.

@@ -107,6 +107,10 @@ TEST(File, SeveralFilesAreAllThereOrNone) {
   EXPECT_ANY_THROW(write_files_atomic({{dir / "a", "new"}, {dir / "missing" / "b", "new"}}));
   EXPECT_EQ(read_text(dir / "a"), "old");
   EXPECT_EQ(entries(dir.path()), 1u);
+  fs::create_directory(dir / "taken");
+  EXPECT_ANY_THROW(write_files_atomic({{dir / "a", "new"}, {dir / "taken", "new"}}));
+  EXPECT_EQ(read_text(dir / "a"), "old");
+  fs::remove(dir / "taken");
   write_files_atomic({{dir / "a", "new"}, {dir / "b", "new"}});
   EXPECT_EQ(read_text(dir / "a") + read_text(dir / "b"), "newnew");
   EXPECT_EQ(entries(dir.path()), 2u);

@@ -194,7 +194,7 @@ TEST(CProject, RefusesWhatItCannotWrite) {
     expect_error(ErrorKind::kUsage, "C identifier", [&] { named(name); });
   }
   for (const char* name : {"test", "all", "help", "clean", "install", "string", "stdint"}) {
-    expect_error(ErrorKind::kUsage, "no target of CMake or header of C", [&] { named(name); });
+    expect_error(ErrorKind::kUsage, "that neither CMake nor C uses", [&] { named(name); });
   }
   const auto sizes_of = [](const std::string& nodes, const char* shape = "3x8x8", RowMode mode = RowMode::kRows) {
     return c_sizes(random_tap_net(parse_network(fmt::format("onetap-net 1\nx = input {}\n{}", shape, nodes)), 1), mode);

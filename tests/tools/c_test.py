@@ -138,7 +138,7 @@ class Verb(CommandTest):
         for taken in ("test", "all", "stdint"):
             self.succeeds("export", self.network(name=taken), "--to", "c", "-o", self.path(taken))
             self.assertIn(taken + "_net.h", os.listdir(self.path(taken)))
-            self.refused(2, f"no target of CMake or header of C, got '{taken}'", "export", self.path(taken + ".tap"), "--to",
+            self.refused(2, f"that neither CMake nor C uses, got '{taken}'", "export", self.path(taken + ".tap"), "--to",
                          "c", "--name", taken, "-o", self.path("n"))
         if has("cmake", "cc"):
             subprocess.run(["cmake", "-S", self.path("test"), "-B", self.path("build")], check=True, stdout=subprocess.DEVNULL)

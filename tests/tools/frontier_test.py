@@ -327,6 +327,18 @@ class Fronts(Frontier):
         with open(points) as copy, open(os.path.join(beside, "frontier.csv")) as file:
             self.assertEqual(copy.read(), file.read())
 
+    def test_a_copy_among_the_results(self):
+        dense, out = self.tap("nets/dense.tap"), self.path("new")
+        for name in ("points.csv", "frontier.csv"):  # the second one is there anyway
+            self.succeeds("frontier", dense, "--data", DATA, "-o", out, "--csv", os.path.join(out, name),
+                          *QUICK)
+            self.assertIn(name, os.listdir(out))
+        page = os.path.join(out, "index.html")
+        self.refused(2, "another file for --csv than the page", "frontier", dense, "-o", out, "--csv", page)
+        os.unlink(page)
+        os.mkdir(page)
+        self.refused(2, "expected a file for the page, got the folder", "frontier", dense, "-o", out)
+
     def test_text_and_page(self):
         self.fronts()
         shutil.rmtree(self.out)

@@ -235,6 +235,8 @@ def hard_functions(m):
     x = m.add("Div", m.add("Mul", x, shifted(x)), six)
     x = m.conv(4, 4, source=m.add("Mul", x, m.add("Mul", shifted(x, "min"), sixth)), name="a")
     x = m.conv(4, 4, source=m.add("Div", shifted(x, "max"), six), name="b")
+    gated = m.add("Mul", x, shifted(m.conv(4, 4, kernel=1, source=x, name="c")))
+    x = m.add("Div", m.add("Div", gated, six), six)  # a sixth of what already is a product of a gate
     m.add("GlobalAveragePool", x)
     x = m.add("Mul", m.add("Div", shifted(m.conv(4, 4, kernel=1, name="gate")), six), x)
     gate = shifted(m.conv(4, 4, kernel=1, name="other", source=m.add("GlobalAveragePool", x), bias=False))

@@ -317,7 +317,7 @@ TEST(Precision, Bf16IsForGpus) {
   config.replace(config.find("precision = \"auto\""), 18, "precision = \"bf16\"");
   write_text(files.config(), config);
   fs::remove(files.sums());
-  EXPECT_TRUE(has_notice(train_in(dir / "run", recipe), "a CPU computes it in fp32"));
+  EXPECT_TRUE(has_notice(train_in(dir / "run", recipe), "on a CPU it is computed in fp32"));
   train_in(dir / "whole", recipe);
   EXPECT_TRUE(final_weights(dir / "whole") == final_weights(dir / "run"));
 }

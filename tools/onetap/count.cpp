@@ -137,9 +137,9 @@ void print_count_csv(const Counted& counted, const NetworkCount& count) {
   for (size_t i = 0; i < count.layers.size(); ++i) {
     const Node& node = counted.graph.nodes()[i];
     const LayerCount& layer = count.layers[i];
-    std::cout << fmt::format("{},{},{},{},{},{:.0f},{:.0f},{},{}\n", node.name, op_info(node.op).name,
-                             shape_text(node.shape), method_text(node), layer.params, layer.macs, layer.activations,
-                             node.is_pruned() ? fmt::format("{:.6g}", layer.empty) : "",
+    std::cout << fmt::format("{},{},{},{},{},{:.0f},{:.0f},{},{}\n", csv_field(node.name), op_info(node.op).name,
+                             shape_text(node.shape), csv_field(method_text(node)), layer.params, layer.macs,
+                             layer.activations, node.is_pruned() ? fmt::format("{:.6g}", layer.empty) : "",
                              layer_bytes(counted, count, i));
   }
   std::cout << fmt::format("total,,,,{},{:.0f},{:.0f},{:.6g},{}\n", count.params, count.macs, count.activations,

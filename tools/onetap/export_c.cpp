@@ -131,7 +131,7 @@ std::string project_name(const ExportCArguments& options) {
       fail_usage("[export] expected a --name that is a C identifier, got '{}'", *options.name);
     }
     if (is_taken_name(*options.name)) {
-      fail_usage("[export] expected a --name that is no target of CMake or header of C, got '{}'", *options.name);
+      fail_usage("[export] expected a --name that neither CMake nor C uses, got '{}'", *options.name);
     }
     return *options.name;
   }

@@ -28,17 +28,32 @@ FrontierOptions resolved(FrontierOptions options) {
   return options;
 }
 
+// The copy may lie in the folder of the results, which need not be there yet, and may be the one that lies there
+// anyway.
+void check_csv(const FrontierOptions& options) {
+  if (options.csv.empty()) return;
+  const auto whole = [](const fs::path& path) { return fs::absolute(path).lexically_normal(); };
+  const fs::path csv = whole(options.csv), out = whole(fs::path(options.out) / "");
+  std::error_code ignored;
+  if (fs::path(csv).remove_filename() != out || fs::is_directory(out, ignored)) {
+    check_output_file("frontier", options.csv);
+  }
+  if (csv == whole(options.page_place())) {
+    fail_usage("[frontier] expected another file for --csv than the page, got {}", options.csv);
+  }
+}
+
 int run_frontier(const FrontierOptions& given) {
   const FrontierOptions options = resolved(given);
   check_output_place("frontier", options.out);
   std::error_code ignored;
-  if (fs::is_directory(options.page, ignored)) {
-    fail_usage("[frontier] expected a file for the page, got the folder {}", options.page);
+  if (const fs::path page = options.page_place(); fs::is_directory(page, ignored)) {
+    fail_usage("[frontier] expected a file for the page, got the folder {}", page.string());
   }
   if (RunFiles(options.out).holds_run()) {
     fail_usage("[frontier] expected a directory for the results, got a run: {}", options.out);
   }
-  if (!options.csv.empty()) check_output_file("frontier", options.csv);
+  check_csv(options);
   for (const std::string& spec : options.data) parse_data_spec(spec);
   int interrupted_by = 0;
   std::vector<FrontierPoint> points = measure_points(options, interrupted_by);
@@ -53,7 +68,7 @@ int run_frontier(const FrontierOptions& given) {
     std::cout << json_text(results.json(), 2) << '\n';
   } else {
     std::cout << results.text() << '\n';
-    console().print(results.page_place().string());
+    console().print(options.page_place().string());
   }
   return 0;
 }

@@ -233,10 +233,6 @@ std::string FrontierResults::page() const {
   return page + page_section("Files", files + "</ul>") + page_end();
 }
 
-fs::path FrontierResults::page_place() const {
-  return options_.page.empty() ? fs::path(options_.out) / "index.html" : fs::path(options_.page);
-}
-
 // All of the results or none: those of two measurements do not belong together.
 void FrontierResults::write() const {
   const fs::path directory = options_.out;
@@ -245,14 +241,17 @@ void FrontierResults::write() const {
       {directory / "frontier.csv", csv()},
       {directory / "equal-accuracy.csv", equal_csv()},
       {directory / "frontier.json", json_text(json(), 2) + '\n'},
-      {page_place(), page()},
+      {options_.page_place(), page()},
   };
   for (const FrontierData& data : data_) {
     for (size_t m = 0; m < cost_measures().size(); ++m) {
       results.emplace_back(directory / figure_name(data, cost_measures()[m]), data.figure(m));
     }
   }
-  if (!options_.csv.empty()) results.emplace_back(options_.csv, csv());
+  const auto whole = [](const fs::path& path) { return fs::absolute(path).lexically_normal(); };
+  if (!options_.csv.empty() && whole(options_.csv) != whole(directory / "frontier.csv")) {
+    results.emplace_back(options_.csv, csv());
+  }
   std::vector<WholeFile> files;
   for (const auto& [path, text] : results) files.push_back({path, text});
   make_directories(directory);

@@ -30,6 +30,10 @@ struct FrontierOptions {
   bool no_eval = false;                 // accuracies are those that the runs recorded
   bool mean_seeds = false;              // runs alike but for their seed are one point
   bool json = false;
+
+  std::filesystem::path page_place() const {
+    return page.empty() ? std::filesystem::path(out) / "index.html" : std::filesystem::path(page);
+  }
 };
 
 // One point: a network, run by somebody.

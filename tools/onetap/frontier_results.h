@@ -73,7 +73,6 @@ class FrontierResults {
   std::string equal_csv() const;
   nlohmann::ordered_json json() const;
   std::string page() const;
-  std::filesystem::path page_place() const;
   std::vector<std::string> remarks() const;
 
   // Into the options' directory: frontier.md, frontier.csv, equal-accuracy.csv, frontier.json, DATA-MEASURE.svg and,

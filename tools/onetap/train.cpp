@@ -85,7 +85,7 @@ std::string wait_text(double share) {
 }
 
 std::string temperature_text(double temperature) {
-  return temperature <= Schedule::kHardTemperature ? "  taps fixed" : fmt::format("  T {:.3g}", temperature);
+  return temperature == Schedule::kHardTemperature ? "  taps fixed" : fmt::format("  T {:.3g}", temperature);
 }
 
 std::string step_text(const StepReport& r, bool has_soft) {
