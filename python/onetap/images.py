@@ -12,6 +12,9 @@ from .errors import UsageError
 SHOWN = 224.0 / 256.0
 # Pillow's names of 16-bit grey.
 SIXTEEN_BITS = ("I;16", "I;16L", "I;16B", "I;16N")
+# Pillow's names of the formats whose EXIF orientation counts, as in ``onetap run``: JPEG, alone or the first of several
+# in a file. None: images made in memory, and copies of any image, such as a JPEG that was converted or cropped.
+TURNED = ("JPEG", "MPO", None)
 
 
 def _filters(extent: int, start: float, length: float, count: int) -> list[tuple[int, np.ndarray]]:
@@ -104,10 +107,12 @@ def is_pil_image(value: object) -> bool:
 
 
 def _upright(image: Any) -> Any:
-    """A Pillow image turned as its EXIF orientation says; damaged EXIF data count as none."""
+    """A Pillow image, turned as its EXIF orientation says if it is a JPEG; damaged EXIF data count as none."""
     from PIL import ImageOps
 
     image.load()  # its errors are about pixels
+    if image.format not in TURNED:
+        return image
     try:
         return ImageOps.exif_transpose(image)
     except Exception:  # of many kinds: whatever the bytes make Pillow's parser do
@@ -115,7 +120,7 @@ def _upright(image: Any) -> Any:
 
 
 def pixels_of(image: Any) -> np.ndarray:
-    """The RGB bytes [rows, columns, 3] of a Pillow image, upright."""
+    """The RGB bytes [rows, columns, 3] of a Pillow image; a JPEG upright."""
     upright = _upright(image)
     # Older versions of Pillow open 16-bit grey PNGs in mode I, which may have any range otherwise.
     if image.mode in SIXTEEN_BITS or (image.mode == "I" and image.format == "PNG"):

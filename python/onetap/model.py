@@ -142,8 +142,9 @@ class Model:
 
         ``images`` is one of
 
-        - a Pillow image, or a list of them: any size; turned as its EXIF orientation says and converted to RGB. Grey of
-          16 bits becomes 8 bits; modes I and F, which have no known range, are refused;
+        - a Pillow image, or a list of them: any size; converted to RGB. A JPEG is turned as its EXIF orientation says, as
+          in ``onetap run``; images of other formats are not. Grey of 16 bits becomes 8 bits; modes I and F, which have
+          no known range, are refused;
         - a uint8 array of RGB pixels, [rows, columns, 3] or [images, rows, columns, 3], or a list of such images, which may
           have different sizes. Pixels are normalised by :attr:`mean` and :attr:`sd`. An image of another size than the
           network's is cropped and resized as in ``onetap run``: a centred square of 7/8 of the shorter side;

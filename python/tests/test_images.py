@@ -14,7 +14,7 @@ from onetap import _command, images
 from support import ALL_OPS, CORPUS, TestCase, environment
 
 try:
-    from PIL import Image
+    from PIL import Image, features
 except ImportError:
     Image = None
 
@@ -69,6 +69,20 @@ class Views(TestCase):
             self.assert_alike(probabilities(image), self.command(path), 5e-5)
 
     @unittest.skipIf(Image is None, "no Pillow")
+    def test_images_are_turned_as_the_command_turns_them(self):
+        folder = self.folder()
+        blots = Image.fromarray(np.random.default_rng(4).integers(0, 256, (4, 4, 3), np.uint8)).resize((32, 32))
+        stored = with_orientation(np.asarray(blots), 6)
+        for name in ("photo.jpg", "photo.png"):
+            stored.save(folder / name, exif=stored.info["exif"])
+            with Image.open(folder / name) as image:
+                self.assertEqual(image.getexif()[0x0112], 6)
+                # Decoders of JPEG differ by 1 in some bytes.
+                self.assert_alike(probabilities(image), self.command(folder / name), 2e-4)
+        sideways, upright = probabilities(np.asarray(blots)), probabilities(np.rot90(blots, -1))
+        self.assertGreater(max(abs(sideways[label] - upright[label]) for label in upright), 2e-3)
+
+    @unittest.skipIf(Image is None, "no Pillow")
     def test_the_module_prints_what_the_command_prints(self):
         image = str(CORPUS / "image" / "rgb.png")
         self.command(image)
@@ -89,12 +103,13 @@ class Views(TestCase):
     @unittest.skipIf(Image is None, "no Pillow")
     def test_the_module_turns_images_and_reports_those_that_have_no_pixels_of_8_bits(self):
         folder = self.folder()
-        upright = np.random.default_rng(8).integers(0, 256, (32, 32, 3), np.uint8)
-        turned = with_orientation(np.rot90(upright), 6)  # to be turned back
-        turned.save(folder / "turned.png", exif=turned.info["exif"])
+        stored = with_orientation(np.random.default_rng(8).integers(0, 256, (32, 32, 3), np.uint8), 6)
+        stored.save(folder / "turned.jpg", exif=stored.info["exif"])
+        with Image.open(folder / "turned.jpg") as image:
+            upright = np.rot90(np.asarray(image), -1)
         Image.fromarray(upright).save(folder / "upright.png")
         Image.fromarray(upright.astype(np.float32)[:, :, 0]).save(folder / "floats.tiff")
-        names = ["turned.png", "floats.tiff", "upright.png"]
+        names = ["turned.jpg", "floats.tiff", "upright.png"]
         done = subprocess.run([sys.executable, "-m", "onetap", str(ALL_OPS), *names, "--json"], cwd=folder,
                               capture_output=True, text=True, env=environment())
         turned, wanted = (json.loads(line)["top"] for line in done.stdout.splitlines())
@@ -130,6 +145,18 @@ class PillowImages(TestCase):
                 np.testing.assert_array_equal(model(image), wanted)
         for orientation in (0, 9):  # not in the table
             np.testing.assert_array_equal(images.pixels_of(with_orientation(upright, orientation)), upright)
+
+    def test_of_files_only_jpegs_are_turned(self):
+        stored = with_orientation(np.random.default_rng(9).integers(0, 256, (20, 30, 3), np.uint8), 6)
+        folder = self.folder()
+        for name, is_turned in (("a.jpg", True), ("a.png", False), ("a.webp", False), ("a.tiff", False)):
+            if name == "a.webp" and not features.check("webp"):
+                continue
+            stored.save(folder / name, exif=stored.info["exif"])
+            with Image.open(folder / name) as image:
+                self.assertEqual(image.getexif()[0x0112], 6)
+                pixels = np.asarray(image.convert("RGB"))
+                np.testing.assert_array_equal(images.pixels_of(image), np.rot90(pixels, -1) if is_turned else pixels)
 
     def test_damaged_exif_data_are_none(self):
         upright = np.random.default_rng(9).integers(0, 256, (20, 30, 3), np.uint8)

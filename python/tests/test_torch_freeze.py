@@ -1,6 +1,7 @@
 """onetap.torch.freeze: PyTorch networks as .tap files, against PyTorch itself."""
 
 import json
+import os
 import struct
 import unittest
 import unittest.mock
@@ -136,15 +137,31 @@ class Freeze(TestCase):
         with torch.no_grad(), sal.hard(converted), onetap.Model(self.path) as model:
             self.assert_close(model(self.x.numpy()), converted(self.x).numpy(), 1e-4)
 
-    def test_places_that_cannot_be_written_are_refused_before_the_export(self):
+    def test_places_that_cannot_be_written_are_refused_before_the_network_runs(self):
         folder = self.path.parent
         (folder / "file").write_text("")
-        with unittest.mock.patch.object(torch.onnx, "export", side_effect=AssertionError("exported")):
-            for path, part in ((folder / "none" / "model.tap", "No such file"), (folder, "got a folder"),
-                               (folder / "file" / "model.tap", "Not a directory")):
-                with self.assert_error(onetap.UsageError, part):
-                    sal.freeze(self.network, self.x, path)
-        self.assertEqual(self.left(), ["file"])
+        os.mkfifo(folder / "fifo")
+        (folder / "null").symlink_to(os.devnull)
+
+        class Runs(nn.Module):
+            def forward(self, x):
+                raise AssertionError("the network ran")
+
+        for path, part in (
+            (folder / "none" / "model.tap", "No such file"),
+            (folder, "got a folder"),
+            ("", "got a folder"),
+            (folder / "file" / "model.tap", "Not a directory"),
+            (folder / "fifo", "got a FIFO"),
+            (folder / "null", "got a device"),
+            ("zero\0byte", "null byte"),
+            (folder / ("long" * 100), "too long"),
+            ("/proc/model.tap", "expected a folder that files can be written to"),  # also as root
+        ):
+            with self.assert_error(onetap.UsageError, part):
+                sal.freeze(Runs(), self.x, path)
+        self.assertEqual(self.left(), ["fifo", "file", "null"])
+        self.assertTrue((folder / "fifo").is_fifo())
 
     def test_networks_with_other_outputs_are_refused_before_the_export(self):
         class Gives(nn.Module):

@@ -325,25 +325,87 @@ class Schedule(TestCase):
         self.assertEqual(other.temperature, schedule.temperature)
         self.assertAlmostEqual(net.temperature.item(), schedule.temperature, places=6)
 
+    OPTIMISERS = (
+        lambda net: torch.optim.SGD(net.parameters(), lr=1.0, momentum=0.95, weight_decay=1e-3),
+        lambda net: torch.optim.AdamW(net.parameters(), lr=0.5, weight_decay=1e-3),
+    )
+
+    def hardening(self, make_optimiser, taps):
+        """A layer, its optimiser, and a schedule that is hard after 6 of 12 steps."""
+        torch.manual_seed(3)
+        net = sal.ShiftAttentionConv2d(4, 8, 3, padding=1, taps=taps)
+        schedule = sal.TemperatureSchedule(net, steps=12, start=1.0, end=0.5, harden=0.5)
+        return net, make_optimiser(net), schedule
+
+    def train(self, net, optimiser, schedule, steps):
+        """The positions kept after every step."""
+        kept = []
+        for _ in range(steps):
+            optimiser.zero_grad()
+            (net(torch.randn(4, 4, 6, 6)) * torch.randn(4, 8, 6, 6)).mean().mul(30).backward()
+            # DistributedDataParallel waits for a gradient of every parameter that it began with.
+            self.assertIsNotNone(net.attention.grad)
+            self.assertTrue(torch.isfinite(net.attention.grad).all())
+            optimiser.step()
+            schedule.step()
+            kept.append(net.positions())
+        return kept
+
+    def each_hardening(self):
+        for make_optimiser in self.OPTIMISERS:
+            for taps in (1, 2):
+                yield self.hardening(make_optimiser, taps)
+
     def test_no_tap_moves_once_they_are_fixed(self):
-        for taps in (1, 2):
-            torch.manual_seed(3)
-            net = sal.ShiftAttentionConv2d(4, 8, 3, padding=1, taps=taps)
-            schedule = sal.TemperatureSchedule(net, steps=12, start=1.0, end=0.5, harden=0.5)
-            optimiser = torch.optim.SGD(net.parameters(), lr=1.0, momentum=0.95, weight_decay=1e-3)
-            kept = []
-            for _ in range(12):
-                optimiser.zero_grad()
-                (net(torch.randn(4, 4, 6, 6)) * torch.randn(4, 8, 6, 6)).mean().mul(30).backward()
-                optimiser.step()
-                schedule.step()
-                kept.append(net.positions())
+        for net, optimiser, schedule in self.each_hardening():
+            kept = self.train(net, optimiser, schedule, 12)
             self.assertFalse(kept[0].equal(kept[5]), "they moved before")
             for positions in kept[6:]:
                 self.assertTrue(positions.equal(kept[5]))
             with torch.no_grad(), sal.hard(net):
                 hard = net.mask()
             np.testing.assert_allclose(net.mask().detach(), hard, atol=1e-6)
+
+    def test_a_state_from_before_hardening_trains_the_taps_again(self):
+        for net, optimiser, schedule in self.each_hardening():
+            self.train(net, optimiser, schedule, 1)
+            before = copy.deepcopy((net.state_dict(), optimiser.state_dict(), schedule.state_dict()))
+            fixed = self.train(net, optimiser, schedule, 8)[-1]
+            for part, state in zip((net, optimiser, schedule), before):
+                part.load_state_dict(state)
+            kept = self.train(net, optimiser, schedule, 4)
+            self.assertGreater(net.attention.unique().numel(), 2, "they are trained logits, not ones and zeros")
+            self.assertFalse(net.attention.equal(before[0]["attention"]))
+            # The step at which they are fixed, and those after it; other images give other taps than before.
+            kept = self.train(net, optimiser, schedule, 7)
+            self.assertFalse(kept[0].equal(fixed))
+            for positions in kept[1:]:
+                self.assertTrue(positions.equal(kept[0]))
+
+    def test_a_hard_state_has_the_taps_of_the_loaded_module(self):
+        for net, optimiser, schedule in self.each_hardening():
+            kept = self.train(net, optimiser, schedule, 8)[-1]
+            saved = copy.deepcopy((net.state_dict(), optimiser.state_dict(), schedule.state_dict()))
+            # Into a schedule that is already hard, with other taps.
+            self.train(net, optimiser, schedule, 1)
+            with torch.no_grad():
+                net.attention.copy_(net.attention.flip(-1))
+            schedule.load_state_dict(saved[2])
+            self.assertFalse(net.positions().equal(kept))
+            for part, state in zip((net, optimiser, schedule), saved):
+                part.load_state_dict(state)
+            for positions in self.train(net, optimiser, schedule, 4):
+                self.assertTrue(positions.equal(kept))
+
+    def test_fix_taps_alone_writes_the_logits_once(self):
+        for taps in (1, 2):
+            net = sal.ShiftAttentionConv2d(4, 8, 3, taps=taps)
+            kept = net.positions()
+            sal.fix_taps(net)
+            self.assertTrue(net.positions().equal(kept))
+            self.assertEqual(net.attention.unique().tolist(), [0.0, 1.0])
+            self.assertEqual(net.attention.sum().item(), kept.numel())
+            self.assertTrue(net.attention.requires_grad)
 
     def test_refuses(self):
         net = sal.ShiftAttentionConv2d(2, 2, 3)

@@ -6,6 +6,7 @@ import inspect
 import json
 import math
 import os
+import stat
 import tempfile
 import warnings
 from pathlib import Path
@@ -93,6 +94,22 @@ def _three(values: Sequence[float] | None, what: str, usual: float) -> list[floa
     return numbers
 
 
+def _target_of(path: str | os.PathLike[str]) -> Path:
+    """The path of the file to write; refused if there is something that is no regular file."""
+    target = Path(path)
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return target
+    except (OSError, ValueError) as problem:  # ValueError: a path with a zero byte
+        said = problem.strerror if isinstance(problem, OSError) else problem
+        raise UsageError(f"[torch] expected a file to write, got: {said} ({str(target)!r})") from None
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a FIFO" if stat.S_ISFIFO(mode) else "a device or socket"
+        raise UsageError(f"[torch] expected a file to write, got {kind} ({target})")
+    return target
+
+
 def _folder_in(parent: Path) -> tempfile.TemporaryDirectory[str]:
     """A temporary folder beside the file to write."""
     try:
@@ -127,6 +144,9 @@ def freeze(
     whose kernels are mostly zeros become tap convolutions too. The network is exported to ONNX: ``onetap import``
     must support its operators.
 
+    ``path``: the file to write. What is there and is no regular file (a folder, a device, a FIFO), and a folder that is
+    missing or cannot be written to, are a :class:`onetap.UsageError` before the network runs.
+
     ``example``: an input of the network, [images, channels, rows, columns] or [channels, rows, columns]. Its size
     becomes that of the network. The file is run on it and compared with the hard network: :class:`onetap.CheckError`
     if the two differ by more than 1/1000 of the largest output.
@@ -149,13 +169,12 @@ def freeze(
         raise UsageError(f"[torch] expected sd above 0, got {sd!r}")
     if classes is not None:
         metadata["classes"] = [str(name) for name in classes]
-    target = Path(path)
-    if target.is_dir():
-        raise UsageError(f"[torch] expected a file to write, got a folder ({target})")
-    expected = _outputs_of(hardened, images)
-    if classes is not None and expected[0].numel() != len(classes):
-        raise UsageError(f"[torch] expected names of {expected[0].numel()} classes, got {len(classes)}")
+    target = _target_of(path)
+    # Made before the network runs: a folder that is missing or cannot be written to is refused at once.
     with _folder_in(target.absolute().parent) as folder:
+        expected = _outputs_of(hardened, images)
+        if classes is not None and expected[0].numel() != len(classes):
+            raise UsageError(f"[torch] expected names of {expected[0].numel()} classes, got {len(classes)}")
         onnx = Path(folder) / "model.onnx"
         frozen = Path(folder) / "model.tap"
         _export_onnx(hardened, images[:1], onnx)

@@ -246,19 +246,23 @@ def set_temperature(module: nn.Module, temperature: float) -> None:
 
 
 @torch.no_grad()
-def fix_taps(module: nn.Module) -> None:
-    """Makes the positions that all Shift Attention Layers of a module keep now final.
+def _write_taps(layer: ShiftAttentionConv2d, kept: Tensor) -> None:
+    """Makes the logits one at these positions (as of ``layer.positions()``) and zero elsewhere."""
+    logits = layer._logits()
+    kept = kept.to(logits.device)  # the module may have been moved since
+    for tap in range(layer.taps):
+        logits[tap].zero_().scatter_(-1, kept[..., tap : tap + 1], 1.0)
 
-    The logits become one at the kept positions and zero elsewhere, and are no longer trained: the momentum of an
-    optimiser cannot change the positions. Load a state before, not after, this call.
+
+def fix_taps(module: nn.Module) -> None:
+    """Makes the logits of all Shift Attention Layers of a module one at the positions they keep now and zero elsewhere.
+
+    ``requires_grad`` of the logits is not changed. An optimiser with momentum, adaptive steps or weight decay may
+    therefore move the positions in its next steps; a :class:`TemperatureSchedule` with ``harden`` writes them again
+    after every step.
     """
     for layer in layers_of(module):
-        kept = layer.positions()
-        logits = layer._logits()
-        for tap in range(layer.taps):
-            logits[tap].zero_().scatter_(-1, kept[..., tap : tap + 1], 1.0)
-        layer.attention.requires_grad_(False)
-        layer.attention.grad = None
+        _write_taps(layer, layer.positions())
 
 
 def set_mode(module: nn.Module, mode: str) -> None:
@@ -289,8 +293,10 @@ class TemperatureSchedule:
 
     The temperature of step i is start * (end / start) ** (i / steps). ``fall`` below 1 reaches ``end`` after that
     share of the steps and stays there. With ``harden`` below 1, ``end`` is reached after that share of the steps at
-    the latest; then the taps are fixed (:func:`fix_taps`, and the temperature is 1e-6), and only the kept weights are
-    trained. The first temperature is set when the schedule is created.
+    the latest; then the taps are fixed and only the kept weights are trained: the temperature is 1e-6, and every
+    :meth:`step` makes the logits one at the kept positions and zero elsewhere, as :func:`fix_taps` does, so that what
+    an optimiser adds to them has no effect. ``requires_grad`` of the logits stays as it is, which
+    ``DistributedDataParallel`` needs. The first temperature is set when the schedule is created.
     """
 
     HARD_TEMPERATURE = 1e-6
@@ -317,6 +323,7 @@ class TemperatureSchedule:
         self._falling = max(1.0, min(fall, harden) * steps)
         self._hard_from = harden * steps if harden < 1 else float("inf")
         self._done = 0
+        self._fixed: list[tuple[ShiftAttentionConv2d, Tensor]] | None = None  # layers and the positions they keep
         set_temperature(module, self.temperature)
 
     def at(self, step: int) -> float:
@@ -337,20 +344,28 @@ class TemperatureSchedule:
 
     def step(self) -> float:
         """Sets and returns the next temperature. Call it after every step of the optimiser."""
-        was_hard = self._is_hard
         self._done += 1
-        if self._is_hard and not was_hard:
-            fix_taps(self._module)
-        set_temperature(self._module, self.temperature)
+        self._apply()
         return self.temperature
+
+    def _apply(self) -> None:
+        """Sets the temperature; once hard, also the logits of the positions that were kept when it became hard."""
+        if self._is_hard:
+            if self._fixed is None:
+                self._fixed = [(layer, layer.positions()) for layer in layers_of(self._module)]
+            for layer, kept in self._fixed:
+                _write_taps(layer, kept)
+        set_temperature(self._module, self.temperature)
 
     def state_dict(self) -> dict[str, int]:
         """The state to resume from: the number of steps."""
         return {"done": self._done}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Restores the step of a state and sets its temperature."""
+        """Restores the step of a state and sets its temperature.
+
+        Load the state of the module first: if the taps are fixed at this step, they are those that it has now.
+        """
         self._done = int(state["done"])
-        if self._is_hard:
-            fix_taps(self._module)
-        set_temperature(self._module, self.temperature)
+        self._fixed = None
+        self._apply()
