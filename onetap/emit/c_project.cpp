@@ -227,8 +227,7 @@ std::string c_identifier_of(std::string_view name) {
 
 CProject c_project(const TapNet& net, const CProgram& program, const std::string& name, const GoldenSample& golden) {
   if (!is_c_identifier(name)) fail_usage("[emit] expected a name that is a C identifier, got '{}'", name);
-  if (is_taken_name(name))
-    fail_usage("[emit] expected a name that neither CMake nor C uses, got '{}'", name);
+  if (is_taken_name(name)) fail_usage("[emit] expected a name that neither CMake nor C uses, got '{}'", name);
   const CSource source(net, program, name, CSource::Purpose::kText);
   CProject project;
   project.sizes = source.sizes();

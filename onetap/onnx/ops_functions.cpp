@@ -88,7 +88,8 @@ std::optional<OnnxValue> hard_sigmoid_of(Converter& converter, const Operator& o
   if (before.node.op == Op::kAffine && are_all(before.tensors.at("weight"), 1) &&
       are_all(before.tensors.at("bias"), 3)) {
     y.draft = before.inputs[0];
-  } else if (is_layer && before.node.bias && alone && !relu6.reads_alone.empty() && relu6.reads_alone[0]) {  // the 3 is in its bias
+  } else if (is_layer && before.node.bias && alone && !relu6.reads_alone.empty() &&
+             relu6.reads_alone[0]) {  // the 3 is in its bias
     std::vector<float>& bias = before.tensors.at("bias");
     for (float& value : bias) value -= 3;
     if (are_all(bias, 0)) {
