@@ -60,10 +60,14 @@ INT8_INLINE B load_bytes(const uint8_t* from) {
 INT8_INLINE void store_bytes(B b, uint8_t* to) {
   _mm256_storeu_si256(reinterpret_cast<B*>(to), b);
 }
+INT8_INLINE B first_pixels(int64_t pixels) {
+  return _mm256_cmpgt_epi32(set(static_cast<int32_t>(pixels)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+INT8_INLINE B load_some(const uint8_t* from, int64_t pixels) {
+  return _mm256_maskload_epi32(reinterpret_cast<const int*>(from), first_pixels(pixels));
+}
 INT8_INLINE void store_some(B b, uint8_t* to, int64_t pixels) {
-  alignas(32) uint8_t bytes[4 * kLanes];
-  store_bytes(b, bytes);
-  std::memcpy(to, bytes, static_cast<size_t>(pixels * kQuad));
+  _mm256_maskstore_epi32(reinterpret_cast<int*>(to), first_pixels(pixels), b);
 }
 INT8_INLINE V byte(B b, int channel) {
   return _mm256_and_si256(_mm256_srl_epi32(b, _mm_cvtsi32_si128(8 * channel)), set(255));

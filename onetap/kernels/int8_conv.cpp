@@ -18,6 +18,12 @@ constexpr int64_t kStreamBytes = 256 << 10;
 constexpr double kDotCost[3] = {1.1, 1.3, 2.2};
 constexpr double kMultiplyCost[3] = {1.1, 2.1, 4.1};
 
+// For a few of them: std::memset takes longer to begin.
+void fill_pixels(uint8_t* to, int64_t pixels, uint8_t byte) {
+  const uint8_t pixel[kQuad] = {byte, byte, byte, byte};
+  for (int64_t i = 0; i < pixels; ++i) std::memcpy(to + i * kQuad, pixel, kQuad);
+}
+
 int chunk_kind(int outputs) {
   return outputs == 4 ? 2 : outputs - 1;
 }
@@ -226,9 +232,9 @@ void Int8ConvPlan::write_streams(const Int8ConvWeights& weights) {
 // Sums wrap around on their way, so they may begin with any number.
 void Int8ConvPlan::write_outputs(const Int8ConvWeights& weights, const Int8Epilogue& epilogue) {
   const int32_t zero = kernels_->int8->input_offset - zero_byte(layouts_.x_type);
-  outputs_of_.resize(static_cast<size_t>(layouts_.y.quads() * kQuad));
   // Channels of the last quad that are none stay zeros.
-  for (Int8Output& output : outputs_of_) output.requantize = {0, 33};
+  outputs_of_.resize(static_cast<size_t>(layouts_.y.quads() * kQuad));
+  is_slow_ = gives_floats();
   for (int64_t d = 0; d < shape_.out; ++d) {
     Int8Output& output = outputs_of_[static_cast<size_t>(d)];
     auto start = static_cast<uint32_t>(epilogue.bias[d]);
@@ -239,6 +245,9 @@ void Int8ConvPlan::write_outputs(const Int8ConvWeights& weights, const Int8Epilo
       continue;
     }
     output.requantize = epilogue.requantize[d];
+    output.right_shift = output.requantize.shift - 32;
+    output.rounding = output.right_shift > 0 ? int32_t{1} << (output.right_shift - 1) : 0;
+    is_slow_ = is_slow_ || output.right_shift == 0;
     if (epilogue.residual_factor != nullptr) output.residual_factor = epilogue.residual_factor[d];
   }
   left_shift_ = epilogue.left_shift;
@@ -278,8 +287,8 @@ void Int8ConvPlan::take_apart(const Int8ConvMemory& memory, int64_t part, int64_
           std::memset(to, zero, static_cast<size_t>(source_pitch_ * kQuad));
           continue;
         }
-        std::memset(to, zero, static_cast<size_t>(begin * kQuad));
-        std::memset(to + end * kQuad, zero, static_cast<size_t>((source_pitch_ - end) * kQuad));
+        fill_pixels(to, begin, zero);
+        fill_pixels(to + end * kQuad, source_pitch_ - end, zero);
         if (begin == end) continue;
         const uint8_t* from = memory.x + quad * x.quad_bytes() + x.pixel(row, begin * s.stride_w - left);
         if (s.stride_w == 1) {
@@ -332,6 +341,7 @@ void Int8ConvPlan::run_tiles(const Int8ConvMemory& memory, int64_t first_unit, i
     tile.masks = masks_.data();
     tile.residual_zero = zero_byte(layouts_.residual_type);
     tile.left_shift = left_shift_;
+    tile.is_slow = is_slow_;
     if (gives_floats()) {
       tile.floats_plane = shape_.out_h() * shape_.out_w();
       tile.floats = memory.floats + quad * kQuad * tile.floats_plane;

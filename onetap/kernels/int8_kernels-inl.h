@@ -2,7 +2,8 @@
 // has defined `ops`:
 //   V            a vector of 32-bit sums: zero, set, load, store, add, sub, mul (the lower half), shift_left,
 //                shift_right (arithmetic), high_product (the upper half), sum (of its lanes)
-//   B            a vector of pixels, as they lie: load_bytes, store_bytes, store_some, as_bytes (of a V), byte (one
+//   B            a vector of pixels, as they lie: load_bytes, load_some (the others 0), store_bytes, store_some,
+//   as_bytes (of a V), byte (one
 //                channel, as V), max, choose (by a mask), narrow (four V, clamped, into their quads), every_second
 //   X, W         what a dot product takes: load_x, broadcast_w, load_w, dot
 //   rounded      floats over a scale, to the nearest integer and clamped; 0 for a NaN
@@ -10,19 +11,15 @@
 
 constexpr int64_t kVectorBytes = kLanes * kQuad;
 
-// V as it would be in plain numbers: factors of a quarter and more, which round by the lower half of the product.
-INT8_INLINE ops::V requantize_slowly(ops::V total, const Requantize& by) {
-  alignas(64) int32_t lanes[kLanes];
-  ops::store(total, lanes);
-  for (int32_t& lane : lanes) lane = requantized(lane, by);
-  return ops::load(lanes);
+// f(0) to f(N - 1), with indices that are constants from the start, so that arrays indexed by them are registers: GCC
+// 12 unrolls loops only after it has put their arrays into memory.
+template <typename F, int... I>
+INT8_INLINE void unrolled(F&& f, std::integer_sequence<int, I...>) {
+  (f(std::integral_constant<int, I>()), ...);
 }
-
-// As requantized(): with a shift above 32, what the lower half of the product could carry is shifted out.
-INT8_INLINE ops::V requantize(ops::V total, const Requantize& by) {
-  if (__builtin_expect(by.shift == 32, 0)) return requantize_slowly(total, by);
-  const ops::V rounded = ops::add(ops::high_product(total, by.multiplier), ops::set(int32_t{1} << (by.shift - 33)));
-  return ops::shift_right(rounded, by.shift - 32);
+template <int N, typename F>
+INT8_INLINE void unrolled(F&& f) {
+  unrolled(f, std::make_integer_sequence<int, N>());
 }
 
 INT8_INLINE void store_pixels(const Int8Tile& tile, const Int8Unit& unit, ops::B bytes, uint8_t* y) {
@@ -37,11 +34,35 @@ INT8_INLINE void store_pixels(const Int8Tile& tile, const Int8Unit& unit, ops::B
   }
 }
 
-inline void store_floats(const Int8Tile& tile, const Int8Unit& unit, int64_t d, ops::V sum) {
-  alignas(64) int32_t lanes[kLanes];
-  ops::store(sum, lanes);
-  float* to = tile.floats + d * tile.floats_plane + unit.y;
-  for (int64_t i = 0; i < unit.pixels; ++i) to[i] = static_cast<float>(lanes[i]) * tile.outputs[d].dequantize;
+// What becomes of sums where floats leave, or where a factor is a quarter or more, and so rounds by the lower half of
+// the product: number by number. `sums` are `outputs` times `vectors`, and replaced by the results if those are bytes.
+__attribute__((noinline)) inline void finish_slowly(const Int8Tile& tile, const uint8_t* residual,
+                                                    int64_t first_channel, int outputs, int vectors, ops::V* sums) {
+  for (int r = 0; r < outputs; ++r) {
+    const int64_t channel = first_channel + r;
+    const Int8Output& output = tile.outputs[channel];
+    for (int t = 0; t < vectors; ++t) {
+      const Int8Unit& unit = tile.units[t];
+      ops::V& sum = sums[r * vectors + t];
+      alignas(64) int32_t lanes[kLanes];
+      ops::store(sum, lanes);
+      if (tile.floats != nullptr) {
+        if (channel >= tile.channels) continue;
+        float* to = tile.floats + channel * tile.floats_plane + unit.y;
+        for (int64_t i = 0; i < unit.pixels; ++i) to[i] = static_cast<float>(lanes[i]) * output.dequantize;
+        continue;
+      }
+      for (int64_t i = 0; i < kLanes; ++i) {
+        auto total = static_cast<uint32_t>(lanes[i]) << tile.left_shift;
+        if (residual != nullptr) {
+          const int32_t addend = residual[unit.y + i * kQuad + channel % kQuad] - tile.residual_zero;
+          total += static_cast<uint32_t>(addend) * static_cast<uint32_t>(output.residual_factor);
+        }
+        lanes[i] = requantized(static_cast<int32_t>(total), output.requantize);
+      }
+      sum = ops::load(lanes);
+    }
+  }
 }
 
 // R outputs x T vectors of pixels in registers. Where fewer than four outputs read the same inputs, a quad is made of
@@ -49,59 +70,74 @@ inline void store_floats(const Int8Tile& tile, const Int8Unit& unit, int64_t d, 
 template <int R, int T>
 void conv_tile(const Int8Tile& tile) {
   const uint8_t* x[T];
-  for (int t = 0; t < T; ++t) x[t] = tile.x + tile.units[t].x;
+  unrolled<T>([&](auto t) INT8_LAMBDA { x[t] = tile.x + tile.units[t].x; });
   const int32_t* weights = tile.weights;
   const int32_t* offsets = tile.offsets;
   const int32_t* from = tile.from;
   uint8_t* y = tile.y;
   const uint8_t* residual = tile.residual;
+  const ops::V residual_zero = ops::set(tile.residual_zero);
   for (int64_t quad = 0; quad < tile.quads; ++quad) {
-    const Int8Output* outputs = tile.outputs + quad * kQuad;
-    ops::V results[kQuad][T];
+    ops::V sum[R][T], chunks[kQuad][T];
     for (int chunk = 0; chunk < kQuad / R; ++chunk, ++from) {
-      ops::V sum[R][T];
-      for (int r = 0; r < R; ++r) {
-        const ops::V start = ops::set(outputs[chunk * R + r].start);
-        for (int t = 0; t < T; ++t) sum[r][t] = start;
-      }
+      const int first = R == kQuad ? 0 : chunk * R;
+      const Int8Output* outputs = tile.outputs + quad * kQuad + first;
+      unrolled<R>([&](auto r) INT8_LAMBDA {
+        const ops::V start = ops::set(outputs[r].start);
+        unrolled<T>([&](auto t) INT8_LAMBDA { sum[r][t] = start; });
+      });
       for (int32_t entries = from[1] - from[0]; entries > 0; --entries) {
         const int64_t offset = *offsets++;
         ops::W w[R];
-        for (int r = 0; r < R; ++r) w[r] = ops::broadcast_w(weights + int64_t{r} * kWeightWords);
-        for (int t = 0; t < T; ++t) {
+        unrolled<R>([&](auto r) INT8_LAMBDA { w[r] = ops::broadcast_w(weights + int64_t{r} * kWeightWords); });
+        unrolled<T>([&](auto t) INT8_LAMBDA {
           const ops::X pixels = ops::load_x(x[t] + offset);
-          for (int r = 0; r < R; ++r) sum[r][t] = ops::dot(sum[r][t], pixels, w[r]);
-        }
+          unrolled<R>([&](auto r) INT8_LAMBDA { sum[r][t] = ops::dot(sum[r][t], pixels, w[r]); });
+        });
         weights += int64_t{R} * kWeightWords;
       }
-      for (int r = 0; r < R; ++r) {
-        const int channel = chunk * R + r;
-        const Int8Output& output = outputs[channel];
-        if (__builtin_expect(tile.floats != nullptr, 0)) {
-          for (int t = 0; t < T && quad * kQuad + channel < tile.channels; ++t) {
-            store_floats(tile, tile.units[t], quad * kQuad + channel, sum[r][t]);
-          }
-          continue;
+      if (__builtin_expect(tile.is_slow, 0)) {
+        ops::V copy[R * T];
+        unrolled<R * T>([&](auto i) INT8_LAMBDA { copy[i] = sum[i / T][i % T]; });
+        finish_slowly(tile, residual, quad * kQuad + first, R, T, copy);
+        unrolled<R * T>([&](auto i) INT8_LAMBDA { sum[i / T][i % T] = copy[i]; });
+      } else {
+        if (tile.left_shift != 0) {
+          unrolled<R * T>([&](auto i)
+                              INT8_LAMBDA { sum[i / T][i % T] = ops::shift_left(sum[i / T][i % T], tile.left_shift); });
         }
         if (residual != nullptr) {
-          const ops::V factor = ops::set(output.residual_factor), zero = ops::set(tile.residual_zero);
-          for (int t = 0; t < T; ++t) {
-            ops::V addend = ops::byte(ops::load_bytes(residual + tile.units[t].y), channel);
-            if (tile.residual_zero != 0) addend = ops::sub(addend, zero);
-            sum[r][t] = ops::add(ops::shift_left(sum[r][t], tile.left_shift), ops::mul(addend, factor));
-          }
+          unrolled<R>([&](auto r) INT8_LAMBDA {
+            const ops::V factor = ops::set(outputs[r].residual_factor);
+            unrolled<T>([&](auto t) INT8_LAMBDA {
+              const ops::V byte = ops::byte(ops::load_bytes(residual + tile.units[t].y), first + r);
+              sum[r][t] = ops::add(sum[r][t], ops::mul(ops::sub(byte, residual_zero), factor));
+            });
+          });
         }
-        if (residual == nullptr && tile.left_shift != 0) {
-          for (int t = 0; t < T; ++t) sum[r][t] = ops::shift_left(sum[r][t], tile.left_shift);
-        }
-        for (int t = 0; t < T; ++t) results[channel][t] = requantize(sum[r][t], output.requantize);
+        unrolled<R>([&](auto r) INT8_LAMBDA {
+          // As requantized(): with a shift above 32, what the lower half of the product could carry is shifted out.
+          const ops::V rounding = ops::set(outputs[r].rounding);
+          unrolled<T>([&](auto t) INT8_LAMBDA {
+            const ops::V high = ops::high_product(sum[r][t], outputs[r].requantize.multiplier);
+            sum[r][t] = ops::shift_right(ops::add(high, rounding), outputs[r].right_shift);
+          });
+        });
+      }
+      if constexpr (R < kQuad) {
+        unrolled<R * T>([&](auto i) INT8_LAMBDA { chunks[first + i / T][i % T] = sum[i / T][i % T]; });
       }
     }
     if (__builtin_expect(tile.floats != nullptr, 0)) continue;
-    for (int t = 0; t < T; ++t) {
-      const ops::B bytes = ops::narrow(results[0][t], results[1][t], results[2][t], results[3][t], tile.y_zero);
+    unrolled<T>([&](auto t) INT8_LAMBDA {
+      ops::B bytes;
+      if constexpr (R == kQuad) {
+        bytes = ops::narrow(sum[0][t], sum[1][t], sum[2][t], sum[3][t], tile.y_zero);
+      } else {
+        bytes = ops::narrow(chunks[0][t], chunks[1][t], chunks[2][t], chunks[3][t], tile.y_zero);
+      }
       store_pixels(tile, tile.units[t], bytes, y + tile.units[t].y);
-    }
+    });
     y += tile.y_quad;
     if (residual != nullptr) residual += tile.y_quad;
   }
@@ -122,10 +158,7 @@ INT8_INLINE int64_t some_of(int64_t pixels, int64_t i) {
 
 // A vector of fewer pixels, the rest of it 0: what lies behind them is not for us to read.
 INT8_INLINE ops::B load_some(const uint8_t* from, int64_t pixels) {
-  if (pixels == kLanes) return ops::load_bytes(from);
-  alignas(64) uint8_t bytes[kVectorBytes] = {};
-  std::memcpy(bytes, from, static_cast<size_t>(pixels * kQuad));
-  return ops::load_bytes(bytes);
+  return pixels == kLanes ? ops::load_bytes(from) : ops::load_some(from, pixels);
 }
 
 INT8_INLINE void store_up_to(ops::B bytes, uint8_t* to, int64_t pixels) {
@@ -208,14 +241,14 @@ inline void blend(int64_t pixels, uint32_t mask, const uint8_t* x, uint8_t* y) {
 }
 
 inline void every_second(int64_t pixels, const uint8_t* x, uint8_t* y) {
-  int64_t i = 0;
-  // The second vector ends with a pixel that is not wanted, and which may not be there.
-  for (; i + kLanes < pixels; i += kLanes) {
-    ops::store_bytes(
-        ops::every_second(ops::load_bytes(x + 2 * i * kQuad), ops::load_bytes(x + (2 * i + kLanes) * kQuad)),
-        y + i * kQuad);
+  for (int64_t i = 0; i < pixels; i += kLanes) {
+    const int64_t some = some_of(pixels, i);
+    const int64_t from = 2 * some - 1;  // the last one ends with a pixel that is wanted
+    const uint8_t* low = x + 2 * i * kQuad;
+    const ops::B first = load_some(low, std::min(kLanes, from));
+    const ops::B second = from > kLanes ? load_some(low + kVectorBytes, from - kLanes) : ops::as_bytes(ops::zero());
+    store_up_to(ops::every_second(first, second), y + i * kQuad, some);
   }
-  for (; i < pixels; ++i) std::memcpy(y + i * kQuad, x + 2 * i * kQuad, kQuad);
 }
 
 constexpr int kPeakSums = 12;

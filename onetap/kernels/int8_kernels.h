@@ -14,7 +14,9 @@ namespace onetap {
 struct Int8Output {
   int32_t start = 0;  // the bias, less what the zeros of inputs add to sums
   int32_t residual_factor = 0;
-  Requantize requantize;
+  Requantize requantize{0, 33};
+  // requantize.shift - 32, and the half of what is shifted out of the upper half of the product; the shift above 32.
+  int32_t right_shift = 1, rounding = 1;
   float dequantize = 0;  // where floats leave
 };
 
@@ -48,6 +50,7 @@ struct Int8Tile {
   float* floats = nullptr;  // in place of y: planes without gaps
   int64_t floats_plane = 0;
   int64_t channels = 0;  // of the result that are left from the first quad on: what is stored as floats
+  bool is_slow = false;  // floats leave, or an output's shift is 32
 };
 using Int8TileKernel = void (*)(const Int8Tile&);
 

@@ -80,6 +80,11 @@ INT8_INLINE B load_bytes(const uint8_t* from) {
 INT8_INLINE void store_bytes(B b, uint8_t* to) {
   std::memcpy(to, &b, sizeof b);
 }
+INT8_INLINE B load_some(const uint8_t* from, int64_t pixels) {
+  alignas(16) uint8_t bytes[4 * kLanes] = {};
+  std::memcpy(bytes, from, static_cast<size_t>(pixels * kQuad));
+  return load_bytes(bytes);
+}
 INT8_INLINE void store_some(B b, uint8_t* to, int64_t pixels) {
   std::memcpy(to, &b, static_cast<size_t>(pixels * kQuad));
 }

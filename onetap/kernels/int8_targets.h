@@ -10,3 +10,4 @@
 #include <utility>
 
 #define INT8_INLINE inline __attribute__((always_inline))
+#define INT8_LAMBDA __attribute__((always_inline))

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace onetap {
 namespace int8_steps {
@@ -190,28 +191,43 @@ void run_linear(const StepContext& context) {
   for (int64_t d = out; d < y.layout.quads() * kQuad; ++d) *y.pixel(d, 0, 0) = y.zero;
 }
 
-// A sum that is requantized, or leaves as a float: of the mean of a plane or a window.
-void finish_mean(const StepContext& context, int64_t channel, int64_t row, int64_t column, int32_t sum) {
-  const Int8Step& numbers = numbers_of(context);
-  if (!gives_floats(context)) {
-    const Quads y = output_of(context);
-    *y.pixel(channel, row, column) = stored_byte(requantized(total_of(sum, numbers), numbers.requantize[0]), y.zero);
-    return;
+// Where sums go that are means of planes or windows: requantized, or as floats.
+class MeanOutput {
+ public:
+  explicit MeanOutput(const StepContext& context)
+      : numbers_(numbers_of(context)),
+        layout_(context.model.int8()->layout(context.step().output)),
+        floats_(gives_floats(context) ? context.outputs : nullptr) {
+    if (floats_ != nullptr) return;
+    y_.emplace(output_of(context));
+    y_->clear_border();
   }
-  const QuadLayout& layout = context.model.int8()->layout(context.step().output);
-  if (channel >= layout.channels) return;
-  context.outputs[(channel * layout.height + row) * layout.width + column] =
-      static_cast<float>(sum) * numbers.dequantize[0];
-}
+
+  void put(int64_t channel, int64_t row, int64_t column, int32_t sum) const {
+    if (floats_ == nullptr) {
+      *y_->pixel(channel, row, column) =
+          stored_byte(requantized(total_of(sum, numbers_), numbers_.requantize[0]), y_->zero);
+    } else if (channel < layout_.channels) {
+      floats_[(channel * layout_.height + row) * layout_.width + column] =
+          static_cast<float>(sum) * numbers_.dequantize[0];
+    }
+  }
+
+ private:
+  const Int8Step& numbers_;
+  const QuadLayout& layout_;
+  float* floats_;
+  std::optional<Quads> y_;  // of bytes
+};
 
 void run_global_mean(const StepContext& context) {
   const Quads x = input_of(context);
   const auto pixels = static_cast<int32_t>(x.layout.height * x.layout.width);
-  if (!gives_floats(context)) output_of(context).clear_border();
+  const MeanOutput y(context);
   for (int64_t quad = 0; quad < x.layout.quads(); ++quad) {
     int32_t sums[kQuad];
     kernels_of(context).quad_sums(x.layout, x.quad(quad), sums);
-    for (int64_t c = 0; c < kQuad; ++c) finish_mean(context, quad * kQuad + c, 0, 0, sums[c] - x.zero * pixels);
+    for (int64_t c = 0; c < kQuad; ++c) y.put(quad * kQuad + c, 0, 0, sums[c] - x.zero * pixels);
   }
 }
 
@@ -255,7 +271,7 @@ void run_max_pool(const StepContext& context) {
 void run_avg_pool(const StepContext& context) {
   const PoolShape& shape = context.layer().pool;
   const Quads x = input_of(context);
-  if (!gives_floats(context)) output_of(context).clear_border();
+  const MeanOutput y(context);
   for (int64_t quad = 0; quad < x.layout.quads(); ++quad) {
     for (int64_t i = 0; i < shape.out_h; ++i) {
       const Span rows = window_at(i, shape.stride_h, shape.padding_h, shape.kernel_h, shape.in_h);
@@ -268,7 +284,7 @@ void run_avg_pool(const StepContext& context) {
             for (int64_t c = 0; c < kQuad; ++c) sums[c] += from[c] - x.zero;
           }
         }
-        for (int64_t c = 0; c < kQuad; ++c) finish_mean(context, quad * kQuad + c, i, j, sums[c]);
+        for (int64_t c = 0; c < kQuad; ++c) y.put(quad * kQuad + c, i, j, sums[c]);
       }
     }
   }
