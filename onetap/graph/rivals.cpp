@@ -110,7 +110,7 @@ MethodInfo bwn_row() {
   MethodKey scale;
   scale.name = "scale";
   scale.recipe_key = "bwn_scale";
-  scale.help = "what the mean magnitude of binary weights is of: a layer or a filter";
+  scale.help = "scale of binary weights: the mean magnitude per layer or per filter";
   scale.usual = "layer";
   scale.words = {"layer", "filter"};
   MethodInfo info = binary_weights_row("bwn", "binary weight networks");

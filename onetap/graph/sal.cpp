@@ -43,7 +43,7 @@ MethodInfo sal_row() {
 
   MethodKey density;
   density.name = "density";
-  density.help = "share of the slices (or of the blocks that share positions) that keep their taps";
+  density.help = "fraction of the slices (or of the blocks that share positions) that keep their taps";
   density.usual = 1.0;
   density.low = 0.001;
   density.high = 1;

@@ -96,10 +96,10 @@ const std::vector<RecipeField>& recipe_fields() {
       number("t0", kMethod, "temperature at the first step", &R::t0, 1e-6, 1e6),
       number("t1", kMethod, "temperature after the last step", &R::t1, 1e-6, 1e6),
       number("t_end", kMethod,
-             "share of the steps after which the temperature stays constant, at t1 unless alpha is given", &R::t_end,
+             "fraction of the steps after which the temperature stays constant, at t1 unless alpha is given", &R::t_end,
              1e-3, 1),
       number("harden", kMethod,
-             "share of the steps after which attention is hard: the temperature has fallen to t1 by then, the taps are "
+             "fraction of the steps after which attention is hard: the temperature has fallen to t1 by then, the taps are "
              "fixed, and only the kept weights are trained from then on; 1: never",
              &R::harden, 1e-3, 1),
       number("alpha", kMethod, "factor of the temperature per step, instead of deriving it from t0, t1 and the steps",
@@ -117,7 +117,7 @@ const std::vector<RecipeField>& recipe_fields() {
              "use at most this many training and this many test images, evenly over the classes; 0: all", &R::limit, 0,
              1e9),
       number("validation", kData,
-             "hold out this share of the training images as the validation set; the best epoch is chosen on it, and "
+             "hold out this fraction of the training images as the validation set; the best epoch is chosen on it, and "
              "the test set is used once, at the end; 0: none, the best epoch is chosen on the test set",
              &R::validation, 0, 0.9),
       toggle("strict", kData,
@@ -189,13 +189,13 @@ const std::vector<RecipeField>& recipe_fields() {
       number("logit_decay", kOptimiser, "weight decay of attention logits, relative to weight_decay", &R::logit_decay,
              0, 1e3),
       number("shift_lr", kOptimiser, "learning rate of active shifts, relative to lr", &R::shift_lr, 0, 1e3),
-      number("label_smoothing", kOptimiser, "share of the target spread over all classes", &R::label_smoothing, 0,
+      number("label_smoothing", kOptimiser, "fraction of the target spread over all classes", &R::label_smoothing, 0,
              0.99),
       text("teacher", kOptimiser,
            "learn from the outputs of this trained network too: a run, one of its checkpoints, or a .tap file",
            &R::teacher),
       number("teacher_weight", kOptimiser,
-             "share of the loss that compares with the teacher; the rest compares with labels", &R::teacher_weight, 0,
+             "fraction of the loss that compares with the teacher; the rest compares with labels", &R::teacher_weight, 0,
              1),
       number("teacher_temperature", kOptimiser, "outputs of both networks are divided by this before they are compared",
              &R::teacher_temperature, 0.01, 1000),

@@ -12,7 +12,7 @@ from .errors import UsageError
 SHOWN = 224.0 / 256.0
 # Pillow's names of 16-bit grey.
 SIXTEEN_BITS = ("I;16", "I;16L", "I;16B", "I;16N")
-# Pillow's names of the formats whose EXIF orientation counts, as in ``onetap run``: JPEG, alone or the first of several
+# Pillow's names of the formats whose Exif orientation counts, as in ``onetap run``: JPEG, alone or the first of several
 # in a file. None: images made in memory, and copies of any image, such as a JPEG that was converted or cropped.
 TURNED = ("JPEG", "MPO", None)
 
@@ -107,7 +107,7 @@ def is_pil_image(value: object) -> bool:
 
 
 def _upright(image: Any) -> Any:
-    """A Pillow image, turned as its EXIF orientation says if it is a JPEG; damaged EXIF data count as none."""
+    """A Pillow image, turned as its Exif orientation says if it is a JPEG; damaged Exif data count as none."""
     from PIL import ImageOps
 
     image.load()  # its errors are about pixels

@@ -142,7 +142,7 @@ class Model:
 
         ``images`` is one of
 
-        - a Pillow image, or a list of them: any size; converted to RGB. A JPEG is turned as its EXIF orientation says, as
+        - a Pillow image, or a list of them: any size; converted to RGB. A JPEG is turned as its Exif orientation says, as
           in ``onetap run``; images of other formats are not. Grey of 16 bits becomes 8 bits; modes I and F, which have
           no known range, are refused;
         - a uint8 array of RGB pixels, [rows, columns, 3] or [images, rows, columns, 3], or a list of such images, which may

@@ -119,7 +119,7 @@ class Views(TestCase):
 
 
 def with_orientation(stored, orientation):
-    """A Pillow image of these pixels with EXIF data that say how it is to be turned."""
+    """A Pillow image of these pixels with Exif data that say how it is to be turned."""
     image = Image.fromarray(np.ascontiguousarray(stored))
     exif = Image.Exif()
     exif[0x0112] = orientation
@@ -131,7 +131,7 @@ def with_orientation(stored, orientation):
 class PillowImages(TestCase):
     def test_images_are_turned_as_their_exif_orientation_says(self):
         upright = np.random.default_rng(9).integers(0, 256, (20, 30, 3), np.uint8)
-        # The table of the EXIF standard: where the stored row 0 and the stored column 0 are seen.
+        # The table of the Exif standard: where the stored row 0 and the stored column 0 are seen.
         seen = {1: ("top", "left"), 2: ("top", "right"), 3: ("bottom", "right"), 4: ("bottom", "left"),
                 5: ("left", "top"), 6: ("right", "top"), 7: ("right", "bottom"), 8: ("left", "bottom")}
         with onetap.Model(ALL_OPS) as model:

@@ -262,7 +262,7 @@ void add_drop_options(CLI::App& verb, DropOptions& drop) {
                                 "are not smaller (default: only weights that are exactly 0)");
   below->check(CLI::Range(0.0, 1.0))->option_text("X [0]");
   verb.add_option("--density", drop.density,
-                  "drop the taps with the lowest scores, so that this share of all tap weights is kept")
+                  "drop the taps with the lowest scores, so that this fraction of all tap weights is kept")
       ->check(CLI::Range(0.0, 1.0) & CLI::PositiveNumber)
       ->excludes(below)
       ->option_text("SHARE");

@@ -202,7 +202,7 @@ void add_heatmap(CLI::App& app, Action& action) {
       ->check(some_name())
       ->option_text("FILE");
   verb->add_flag("--all", arguments->all, "every layer (default: the first four and the last four)");
-  verb->add_option("--what", arguments->what, "share of kept taps, or the mean of the attention P")
+  verb->add_option("--what", arguments->what, "fraction of kept taps, or the mean of the attention P")
       ->check(CLI::IsMember({"kept", "mean-p"}))
       ->option_text("kept|mean-p [kept]");
   verb->add_option("--epoch", arguments->epoch, "after this many epochs (default: the last tested one)")
@@ -217,7 +217,7 @@ void add_heatmap(CLI::App& app, Action& action) {
       "  onetap heatmap model.tap -o heat.svg\n"
       "  onetap heatmap runs/sanet --what mean-p --epoch 10 > heat.csv\n"
       "\nOne grid per layer, one cell per position of its kernel; offsets count from the centre. All maps of a\n"
-      "picture share one colour scale. 'none' is the share of taps that freeze dropped.");
+      "picture share one colour scale. 'none' is the fraction of taps that freeze dropped.");
   verb->callback([arguments, &action] { action = [arguments] { return run_heatmap(*arguments); }; });
 }
 

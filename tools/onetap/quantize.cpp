@@ -230,7 +230,7 @@ void add_quantize(CLI::App& app, Action& action) {
                                   "exceed (percentile) or the one with the least squared error (mse)");
   method->transform(CLI::Transformer(methods))->option_text("minmax|percentile|mse [minmax]");
   auto* percentile = verb->add_option("--percentile", arguments->options.percentile,
-                                      "share of the numbers below it, in percent (means --calibration percentile)");
+                                      "fraction of the numbers below it, in percent (means --calibration percentile)");
   percentile->check(CLI::Range(50.0, 100.0))->option_text("X [99.99]");
   verb->add_option("--keep", arguments->kept, "a layer that stays in floats; may be given several times")
       ->option_text("LAYER");
