@@ -148,7 +148,9 @@ def train(network, images, labels, epochs, rate, schedule_temperature, mirror):
             if temperature:
                 temperature.step()
             total += loss.item() * len(chosen)
-        falling = f", T {temperature.temperature:.3g}" if temperature else ""
+        falling = ""
+        if temperature:
+            falling = ", taps fixed" if temperature.is_hard else f", T {temperature.temperature:.3g}"
         print(f"  epoch {epoch + 1}/{epochs}: loss {total / len(images):.3f}{falling}, {time.time() - start:.0f} s",
               flush=True)
 

@@ -292,7 +292,7 @@ class TemperatureSchedule:
     ...     ...; optimiser.step(); schedule.step()
 
     The temperature of step i is start * (end / start) ** (i / steps). ``fall`` below 1 reaches ``end`` after that
-    share of the steps and stays there. With ``harden`` below 1, ``end`` is reached after that share of the steps at
+    fraction of the steps and stays there. With ``harden`` below 1, ``end`` is reached after that fraction of the steps at
     the latest; then the taps are fixed and only the kept weights are trained: the temperature is 1e-6, and every
     :meth:`step` makes the logits one at the kept positions and zero elsewhere, as :func:`fix_taps` does, so that what
     an optimiser adds to them has no effect. ``requires_grad`` of the logits stays as it is, which
@@ -334,7 +334,8 @@ class TemperatureSchedule:
         return self._start * math.pow(self._end / self._start, done)
 
     @property
-    def _is_hard(self) -> bool:
+    def is_hard(self) -> bool:
+        """Whether the taps are fixed."""
         return self._done >= self._hard_from
 
     @property
@@ -350,7 +351,7 @@ class TemperatureSchedule:
 
     def _apply(self) -> None:
         """Sets the temperature; once hard, also the logits of the positions that were kept when it became hard."""
-        if self._is_hard:
+        if self.is_hard:
             if self._fixed is None:
                 self._fixed = [(layer, layer.positions()) for layer in layers_of(self._module)]
             for layer, kept in self._fixed:
