@@ -60,6 +60,16 @@ INT8_INLINE B load_bytes(const uint8_t* from) {
 INT8_INLINE void store_bytes(B b, uint8_t* to) {
   _mm512_storeu_si512(to, b);
 }
+// Half a vector, and as much of the next row.
+INT8_INLINE B load_two_rows(const uint8_t* from, int64_t to_second_row) {
+  const auto* rows = reinterpret_cast<const __m256i*>(from);
+  const auto* second = reinterpret_cast<const __m256i*>(from + to_second_row);
+  return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256(rows)), _mm256_loadu_si256(second), 1);
+}
+INT8_INLINE void store_two_rows(B b, uint8_t* to, int64_t to_second_row) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(b));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + to_second_row), _mm512_extracti64x4_epi64(b, 1));
+}
 INT8_INLINE B load_some(const uint8_t* from, int64_t pixels) {
   return _mm512_maskz_loadu_epi32(static_cast<__mmask16>((1u << pixels) - 1), from);
 }

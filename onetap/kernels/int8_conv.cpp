@@ -38,9 +38,9 @@ Int8ConvPlan::Int8ConvPlan(const ConvShape& shape, const Int8ConvWeights& weight
   if (std::max({layouts.x.bytes(), layouts.y.bytes(), scratch_bytes_}) > most) {
     fail_usage("[kernels] expected values of at most {} bytes, got more (int8)", most);
   }
-  make_units();
   choose_outputs(weights);
   vectors_ = kernels_->int8->max_vectors(outputs_);
+  make_units();
   write_streams(weights);
   write_outputs(weights, epilogue);
 }
@@ -86,10 +86,19 @@ int64_t Int8ConvPlan::tap_offset(int64_t position) const {
 }
 
 // Vectors over rows, each row with a rest; or over the plane with its gaps, where those are the same in input and
-// result: what is fewer.
+// result: what is fewer. Rows of half a vector, two at a time, where there are kernels for it.
 void Int8ConvPlan::make_units() {
   const int64_t lanes = kernels_->int8->lanes, rows = shape_.out_h(), columns = shape_.out_w();
   const QuadLayout& y = layouts_.y;
+  two_rows_ = outputs_ == kQuad && kernels_->int8->two_rows[0] != nullptr && 2 * columns == lanes && rows % 2 == 0 &&
+              !gives_floats();
+  if (two_rows_) {
+    vectors_ = kMaxTwoRows;
+    for (int64_t row = 0; row < rows; row += 2) {
+      add_unit(source_first_ + row * source_pitch_ * kQuad, y.pixel(row, 0), lanes, {});
+    }
+    return;
+  }
   const int64_t run = (rows - 1) * source_pitch_ + columns;
   const bool in_runs =
       !gives_floats() && source_pitch_ == y.pitch() && pieces_of(run, lanes) < rows * pieces_of(columns, lanes);
@@ -337,6 +346,8 @@ void Int8ConvPlan::run_tiles(const Int8ConvMemory& memory, int64_t first_unit, i
     tile.weights = weights_.get() + int64_t{from_[entry]} * outputs_ * kernels.weight_words;
     tile.outputs = outputs_of_.data() + quad * kQuad;
     tile.y_quad = layouts_.y.quad_bytes();
+    tile.x_row = source_pitch_ * kQuad;
+    tile.y_row = layouts_.y.pitch() * kQuad;
     tile.y_zero = zero_byte(layouts_.y_type);
     tile.masks = masks_.data();
     tile.residual_zero = zero_byte(layouts_.residual_type);
@@ -353,7 +364,8 @@ void Int8ConvPlan::run_tiles(const Int8ConvMemory& memory, int64_t first_unit, i
     for (int64_t t = 0; t < tiles; ++t) {
       const Range range = share_of(units, t, tiles);
       tile.units = units_.data() + first_unit + range.first;
-      kernels.tile(outputs_, static_cast<int>(range.last - range.first))(tile);
+      const auto vectors = static_cast<int>(range.last - range.first);
+      (two_rows_ ? kernels.two_rows[vectors - 1] : kernels.tile(outputs_, vectors))(tile);
     }
   }
 }

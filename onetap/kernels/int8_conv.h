@@ -86,6 +86,7 @@ class Int8ConvPlan {
   int64_t kept_weights_ = 0;
   int left_shift_ = 0;
   bool is_slow_ = false;
+  bool two_rows_ = false;
 
   // Where taps are read: x itself, or its parts in scratch.
   int64_t source_pitch_ = 0, source_quad_ = 0, source_first_ = 0;  // pixels; bytes; bytes to the first pixel's tap 0

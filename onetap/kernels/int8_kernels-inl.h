@@ -22,6 +22,22 @@ INT8_INLINE void unrolled(F&& f) {
   unrolled(f, std::make_integer_sequence<int, N>());
 }
 
+// Pixels of a unit, which may be two rows: four outputs of TwoRows kernels alone.
+template <bool kTwoRows>
+INT8_INLINE ops::B load_pixels(const uint8_t* from, [[maybe_unused]] int64_t to_second_row) {
+#if defined(INT8_TWO_ROWS)
+  if constexpr (kTwoRows) return ops::load_two_rows(from, to_second_row);
+#endif
+  return ops::load_bytes(from);
+}
+template <bool kTwoRows>
+INT8_INLINE ops::X load_inputs(const uint8_t* from, [[maybe_unused]] int64_t to_second_row) {
+#if defined(INT8_TWO_ROWS)
+  if constexpr (kTwoRows) return ops::load_two_rows(from, to_second_row);
+#endif
+  return ops::load_x(from);
+}
+
 INT8_INLINE void store_pixels(const Int8Tile& tile, const Int8Unit& unit, ops::B bytes, uint8_t* y) {
   if (unit.mask >= 0) {
     const ops::B border = ops::as_bytes(ops::set(static_cast<int32_t>(uint32_t{tile.y_zero} * 0x01010101u)));
@@ -67,7 +83,7 @@ __attribute__((noinline)) inline void finish_slowly(const Int8Tile& tile, const 
 
 // R outputs x T vectors of pixels in registers. Where fewer than four outputs read the same inputs, a quad is made of
 // several such chunks, and stored when all of them are there.
-template <int R, int T>
+template <int R, int T, bool kTwoRows = false>
 void conv_tile(const Int8Tile& tile) {
   const uint8_t* x[T];
   unrolled<T>([&](auto t) INT8_LAMBDA { x[t] = tile.x + tile.units[t].x; });
@@ -91,7 +107,7 @@ void conv_tile(const Int8Tile& tile) {
         ops::W w[R];
         unrolled<R>([&](auto r) INT8_LAMBDA { w[r] = ops::broadcast_w(weights + int64_t{r} * kWeightWords); });
         unrolled<T>([&](auto t) INT8_LAMBDA {
-          const ops::X pixels = ops::load_x(x[t] + offset);
+          const ops::X pixels = load_inputs<kTwoRows>(x[t] + offset, tile.x_row);
           unrolled<R>([&](auto r) INT8_LAMBDA { sum[r][t] = ops::dot(sum[r][t], pixels, w[r]); });
         });
         weights += int64_t{R} * kWeightWords;
@@ -110,7 +126,7 @@ void conv_tile(const Int8Tile& tile) {
           unrolled<R>([&](auto r) INT8_LAMBDA {
             const ops::V factor = ops::set(outputs[r].residual_factor);
             unrolled<T>([&](auto t) INT8_LAMBDA {
-              const ops::V byte = ops::byte(ops::load_bytes(residual + tile.units[t].y), first + r);
+              const ops::V byte = ops::byte(load_pixels<kTwoRows>(residual + tile.units[t].y, tile.y_row), first + r);
               sum[r][t] = ops::add(sum[r][t], ops::mul(ops::sub(byte, residual_zero), factor));
             });
           });
@@ -136,6 +152,9 @@ void conv_tile(const Int8Tile& tile) {
       } else {
         bytes = ops::narrow(chunks[0][t], chunks[1][t], chunks[2][t], chunks[3][t], tile.y_zero);
       }
+#if defined(INT8_TWO_ROWS)
+      if constexpr (kTwoRows) return ops::store_two_rows(bytes, y + tile.units[t].y, tile.y_row);
+#endif
       store_pixels(tile, tile.units[t], bytes, y + tile.units[t].y);
     });
     y += tile.y_quad;
@@ -314,6 +333,9 @@ inline const Int8Kernels& int8_kernels() {
     fill_conv<1>(made, Vectors());
     fill_conv<2>(made, Vectors());
     fill_conv<4>(made, Vectors());
+#if defined(INT8_TWO_ROWS)
+    unrolled<kMaxTwoRows>([&](auto t) { made.two_rows[t] = &conv_tile<kQuad, t + 1, true>; });
+#endif
     made.linear = &linear;
     made.quad_sums = &quad_sums;
     made.quantize = &quantize;

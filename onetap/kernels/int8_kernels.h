@@ -20,7 +20,8 @@ struct Int8Output {
   float dequantize = 0;  // where floats leave
 };
 
-// A vector of pixels of a convolution's result. Bytes count from the begin of a quad.
+// A vector of pixels of a convolution's result: of one row, of a run over rows and what lies between them, or of two
+// rows that are half as long as a vector. Bytes count from the begin of a quad.
 struct Int8Unit {
   int32_t x = 0;       // where the first tap of the first pixel is read
   int32_t y = 0;       // where the first pixel goes; pixels of a plane where floats leave
@@ -29,6 +30,7 @@ struct Int8Unit {
 };
 
 constexpr int kMaxInt8Vectors = 8;
+constexpr int kMaxTwoRows = 4;  // vectors of two rows: the 8x8 pixels of a CIFAR network's last stage
 
 // Some units of some quads of outputs. The streams begin with the first quad: offsets of what to read, in bytes from a
 // unit's x, and for each of them the weights of the outputs that read it.
@@ -41,7 +43,8 @@ struct Int8Tile {
   const int32_t* weights = nullptr;
   const Int8Output* outputs = nullptr;
   uint8_t* y = nullptr;
-  int64_t y_quad = 0;  // bytes from one quad to the next
+  int64_t y_quad = 0;            // bytes from one quad to the next
+  int64_t x_row = 0, y_row = 0;  // where units are two rows: bytes from one to the other
   uint8_t y_zero = 0;
   const uint8_t* masks = nullptr;     // 0xFF: a pixel, 0: border
   const uint8_t* residual = nullptr;  // laid out as y
@@ -64,6 +67,8 @@ struct Int8Kernels {
   int32_t input_offset = 0;
   // By outputs (1, 2, 4) and vectors - 1; null where there is none.
   Int8TileKernel conv[3][kMaxInt8Vectors] = {};
+  // Of four outputs and units of two rows, by vectors - 1; null where there is none.
+  Int8TileKernel two_rows[kMaxTwoRows] = {};
   // sums[out] = weight[out][bytes] x, less input_offset; `bytes` a multiple of 64.
   void (*linear)(int64_t bytes, int64_t out, const int8_t* weight, const uint8_t* x, int32_t* sums) = nullptr;
   // sums[4]: of the bytes of a quad's channels, without the border.

@@ -28,6 +28,7 @@
 
 INT8_BEGIN_TARGET("avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx512vnni")
 #define INT8_DOT 1
+#define INT8_TWO_ROWS
 namespace onetap::int8_avx512vnni {
 namespace {
 #include "onetap/kernels/int8_avx512-inl.h"
@@ -36,6 +37,7 @@ constexpr int kWeightWords = 1;
 }  // namespace
 }  // namespace onetap::int8_avx512vnni
 #undef INT8_DOT
+#undef INT8_TWO_ROWS
 INT8_END_TARGET
 
 INT8_BEGIN_TARGET("avx512f,avx512vl,avx512dq,avx512bw,avx512cd")
