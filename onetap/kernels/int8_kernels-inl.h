@@ -92,7 +92,6 @@ void conv_tile(const Int8Tile& tile) {
   const int32_t* from = tile.from;
   uint8_t* y = tile.y;
   const uint8_t* residual = tile.residual;
-  const ops::V residual_zero = ops::set(tile.residual_zero);
   for (int64_t quad = 0; quad < tile.quads; ++quad) {
     ops::V sum[R][T], chunks[kQuad][T];
     for (int chunk = 0; chunk < kQuad / R; ++chunk, ++from) {
@@ -127,8 +126,11 @@ void conv_tile(const Int8Tile& tile) {
             const ops::V factor = ops::set(outputs[r].residual_factor);
             unrolled<T>([&](auto t) INT8_LAMBDA {
               const ops::V byte = ops::byte(load_pixels<kTwoRows>(residual + tile.units[t].y, tile.y_row), first + r);
-              sum[r][t] = ops::add(sum[r][t], ops::mul(ops::sub(byte, residual_zero), factor));
+              sum[r][t] = ops::add(sum[r][t], ops::mul(byte, factor));
             });
+            if (tile.residual_zero == 0) return;
+            const ops::V zeros = ops::mul(ops::set(tile.residual_zero), factor);
+            unrolled<T>([&](auto t) INT8_LAMBDA { sum[r][t] = ops::sub(sum[r][t], zeros); });
           });
         }
         unrolled<R>([&](auto r) INT8_LAMBDA {
@@ -190,15 +192,15 @@ INT8_INLINE void store_up_to(ops::B bytes, uint8_t* to, int64_t pixels) {
 
 inline void quad_sums(const QuadLayout& layout, const uint8_t* quad, int32_t* sums) {
   ops::V total[kQuad];
-  for (ops::V& channel : total) channel = ops::zero();
+  unrolled<kQuad>([&](auto c) INT8_LAMBDA { total[c] = ops::zero(); });
   for (int64_t row = 0; row < layout.height; ++row) {
     const uint8_t* x = quad + layout.pixel(row, 0);
     for (int64_t i = 0; i < layout.width; i += kLanes) {
       const ops::B bytes = load_some(x + i * kQuad, some_of(layout.width, i));
-      for (int c = 0; c < kQuad; ++c) total[c] = ops::add(total[c], ops::byte(bytes, c));
+      unrolled<kQuad>([&](auto c) INT8_LAMBDA { total[c] = ops::add(total[c], ops::byte(bytes, c)); });
     }
   }
-  for (int c = 0; c < kQuad; ++c) sums[c] = ops::sum(total[c]);
+  unrolled<kQuad>([&](auto c) INT8_LAMBDA { sums[c] = ops::sum(total[c]); });
 }
 
 inline void quantize(const QuadLayout& layout, int64_t planes, float scale, const float* x, int64_t plane, uint8_t zero,
