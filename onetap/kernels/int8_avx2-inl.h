@@ -8,6 +8,14 @@ constexpr int most_vectors(int outputs) {
   return outputs == 4 ? 2 : outputs == 2 ? 4 : 6;
 }
 
+#if INT8_DOT
+constexpr double kQuadCost[3] = {1.1, 1.3, 2.2};
+constexpr double kPairCost[3] = {2.9, 3.2, 3.6};
+#else
+constexpr double kQuadCost[3] = {1.1, 2.1, 4.1};
+constexpr double kPairCost[3] = {1.8, 1.9, 2.6};
+#endif
+
 namespace ops {
 
 using V = __m256i;
@@ -95,6 +103,20 @@ INT8_INLINE V rounded(const float* from, float scale, float least, float most) {
   const __m256 v = _mm256_div_ps(_mm256_loadu_ps(from), _mm256_set1_ps(scale));
   const __m256 number = _mm256_and_ps(_mm256_cmp_ps(v, v, _CMP_ORD_Q), v);
   return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(number, _mm256_set1_ps(least)), _mm256_set1_ps(most)));
+}
+
+INT8_INLINE V load_pair(const uint8_t* low, const uint8_t* high) {
+  return _mm256_or_si256(load_bytes(low), load_bytes(high));
+}
+INT8_INLINE V dot_pairs(V sum, V pixels, V weights) {
+#if INT8_DOT && defined(__clang__)
+  return _mm256_dpwssd_avx_epi32(sum, pixels, weights);
+#elif INT8_DOT
+  __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(sum) : "x"(pixels), "x"(weights));  // as for AVX-512
+  return sum;
+#else
+  return add(sum, _mm256_madd_epi16(pixels, weights));
+#endif
 }
 
 #if INT8_DOT

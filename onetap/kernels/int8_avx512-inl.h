@@ -9,6 +9,13 @@ constexpr int most_vectors(int outputs) {
   return outputs == 4 ? (INT8_DOT ? 5 : 4) : kMaxInt8Vectors;
 }
 
+#if INT8_DOT
+constexpr double kQuadCost[3] = {1.1, 1.3, 2.2};
+#else
+constexpr double kQuadCost[3] = {1.1, 2.1, 4.1};
+constexpr double kPairCost[3] = {2.1, 3.7, 5.0};
+#endif
+
 namespace ops {
 
 using V = __m512i;
@@ -107,6 +114,13 @@ INT8_INLINE V rounded(const float* from, float scale, float least, float most) {
   const __m512 v = _mm512_div_ps(_mm512_loadu_ps(from), _mm512_set1_ps(scale));
   const __m512 number = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(v, v, _CMP_ORD_Q), v);
   return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(number, _mm512_set1_ps(least)), _mm512_set1_ps(most)));
+}
+
+INT8_INLINE V load_pair(const uint8_t* low, const uint8_t* high) {
+  return _mm512_or_si512(_mm512_loadu_si512(low), _mm512_loadu_si512(high));
+}
+INT8_INLINE V dot_pairs(V sum, V pixels, V weights) {
+  return add(sum, _mm512_madd_epi16(pixels, weights));
 }
 
 #if INT8_DOT

@@ -13,10 +13,8 @@ namespace {
 // Streams of so many outputs at a time go over all pixels: they stay in the second cache.
 constexpr int64_t kStreamBytes = 256 << 10;
 
-// What an entry of a chunk of 1, 2 or 4 outputs costs: dot products, or the load of its pixels, which few of them do
-// not hide. Without dot products the multiplications alone count.
-constexpr double kDotCost[3] = {1.1, 1.3, 2.2};
-constexpr double kMultiplyCost[3] = {1.1, 2.1, 4.1};
+// An expanded input that is larger leaves every cache.
+constexpr int64_t kMostExpanded = 16 << 20;
 
 // For a few of them: std::memset takes longer to begin.
 void fill_pixels(uint8_t* to, int64_t pixels, uint8_t byte) {
@@ -34,13 +32,17 @@ Int8ConvPlan::Int8ConvPlan(const ConvShape& shape, const Int8ConvWeights& weight
                            const Int8ConvLayouts& layouts, bool dense, const KernelSet& kernels)
     : shape_(shape), layouts_(layouts), kernels_(&kernels), dense_(dense || shape.taps == 0) {
   choose_source();
+  choose_outputs(weights);
+  if (is_expanded()) {
+    expanded_at_ = scratch_bytes_;
+    scratch_bytes_ += layouts_.x.quads() * kQuad * source_quad_ + QuadLayout::kReadBehind;
+  }
   const int64_t most = std::numeric_limits<int32_t>::max();
   if (std::max({layouts.x.bytes(), layouts.y.bytes(), scratch_bytes_}) > most) {
     fail_usage("[kernels] expected values of at most {} bytes, got more (int8)", most);
   }
-  choose_outputs(weights);
-  vectors_ = kernels_->int8->max_vectors(outputs_);
   make_units();
+  vectors_ = kernels_->int8->most_vectors(source_, outputs_);
   write_streams(weights);
   write_outputs(weights, epilogue);
 }
@@ -76,7 +78,7 @@ void Int8ConvPlan::choose_source() {
 int64_t Int8ConvPlan::tap_offset(int64_t position) const {
   const ConvShape& s = shape_;
   const int64_t row = position / s.kernel_w * s.dilation_h, column = position % s.kernel_w * s.dilation_w;
-  if (!reads_scratch()) return (row * source_pitch_ + column) * kQuad;
+  if (!is_apart()) return (row * source_pitch_ + column) * kQuad;
   int64_t part = 0;
   while (parts_[static_cast<size_t>(part)].row != row % s.stride_h ||
          parts_[static_cast<size_t>(part)].column != column % s.stride_w) {
@@ -90,10 +92,9 @@ int64_t Int8ConvPlan::tap_offset(int64_t position) const {
 void Int8ConvPlan::make_units() {
   const int64_t lanes = kernels_->int8->lanes, rows = shape_.out_h(), columns = shape_.out_w();
   const QuadLayout& y = layouts_.y;
-  two_rows_ = outputs_ == kQuad && kernels_->int8->two_rows[0] != nullptr && 2 * columns == lanes && rows % 2 == 0 &&
-              !gives_floats();
-  if (two_rows_) {
-    vectors_ = kMaxTwoRows;
+  if (source_ == Int8Source::kQuads && kernels_->int8->most_vectors(Int8Source::kTwoRows, outputs_) > 0 &&
+      2 * columns == lanes && rows % 2 == 0 && !gives_floats()) {
+    source_ = Int8Source::kTwoRows;
     for (int64_t row = 0; row < rows; row += 2) {
       add_unit(source_first_ + row * source_pitch_ * kQuad, y.pixel(row, 0), lanes, {});
     }
@@ -156,54 +157,84 @@ void Int8ConvPlan::visit_weights(const Int8ConvWeights& weights, int64_t output,
   }
 }
 
-// The quads that a chunk of outputs reads, and at which positions.
+// What a chunk of outputs reads: entries by group of inputs (a quad, or a pair) and position.
 struct Int8ConvPlan::Chunk {
-  int64_t first_quad = 0, quads = 0;
-  std::vector<int32_t> entry;  // by quad and position: -1 where nothing is read
+  int64_t grouped;  // inputs of an entry
+  int64_t first_input = 0;
+  std::vector<int32_t> entry;  // by quad, or by input of a pair, and position: -1 where nothing is read
   int32_t entries = 0;
 
-  Chunk(const Int8ConvPlan& plan, const Int8ConvWeights& weights, int64_t first, int64_t count) {
+  Chunk(const Int8ConvPlan& plan, const Int8ConvWeights& weights, Int8Source source, int64_t first, int64_t count)
+      : grouped(source == Int8Source::kPairs ? 2 : kQuad),
+        area_(plan.shape_.area()),
+        in_slot_(source == Int8Source::kPairs ? 1 : kQuad) {
     const ConvShape& s = plan.shape_;
     const int64_t last = std::min(first + count, s.out) - 1;
     const int64_t last_group = last / s.out_per_group();
-    first_quad = first / s.out_per_group() * s.in_per_group() / kQuad;
-    quads = pieces_of((last_group + 1) * s.in_per_group(), kQuad) - first_quad;
-    entry.assign(static_cast<size_t>(quads * s.area()), plan.dense_ ? 0 : -1);
+    first_input = first / s.out_per_group() * s.in_per_group() / grouped * grouped;
+    const int64_t inputs = pieces_of((last_group + 1) * s.in_per_group(), grouped) * grouped - first_input;
+    entry.assign(static_cast<size_t>(inputs / in_slot_ * area_), plan.dense_ ? 0 : -1);
     for (int64_t d = first; d <= last && !plan.dense_; ++d) {
-      plan.visit_weights(weights, d, [&](int64_t c, int64_t position, int8_t) { at(s, c, position) = 0; });
+      plan.visit_weights(weights, d, [&](int64_t c, int64_t position, int8_t) { at(c, position) = 0; });
+    }
+    if (source == Int8Source::kPairs) {
+      number_pairs();
+      return;
     }
     for (int32_t& slot : entry) {
       if (slot == 0) slot = entries++;
     }
   }
 
-  int32_t& at(const ConvShape& shape, int64_t input, int64_t position) {
-    return entry[static_cast<size_t>((input / kQuad - first_quad) * shape.area() + position)];
+  int32_t& at(int64_t input, int64_t position) {
+    return entry[static_cast<size_t>((input - first_input) / in_slot_ * area_ + position)];
   }
+
+ private:
+  // The k-th position of an input and the k-th of its partner are one entry.
+  void number_pairs() {
+    const auto area = static_cast<size_t>(area_);
+    for (size_t pair = 0; pair < entry.size(); pair += 2 * area) {
+      int32_t next[2] = {entries, entries};
+      for (size_t i = 0; i < 2 * area; ++i) {
+        if (entry[pair + i] == 0) entry[pair + i] = next[i / area]++;
+      }
+      entries = std::max(next[0], next[1]);
+    }
+  }
+
+  int64_t area_, in_slot_;
 };
 
-int64_t Int8ConvPlan::count_entries(const Int8ConvWeights& weights, int outputs) const {
+int64_t Int8ConvPlan::count_entries(const Int8ConvWeights& weights, Int8Source source, int outputs) const {
   int64_t entries = 0;
-  for (int64_t d = 0; d < shape_.out; d += outputs) entries += Chunk(*this, weights, d, outputs).entries;
+  for (int64_t d = 0; d < shape_.out; d += outputs) entries += Chunk(*this, weights, source, d, outputs).entries;
   return entries;
 }
 
 void Int8ConvPlan::choose_outputs(const Int8ConvWeights& weights) {
   if (dense_ && shape_.groups == 1) return;
-  const double* cost = kernels_->int8->weight_words == 1 ? kDotCost : kMultiplyCost;
+  const Int8Kernels& kernels = *kernels_->int8;
   double least = std::numeric_limits<double>::infinity();
-  for (const int outputs : {4, 2, 1}) {
-    const double all = static_cast<double>(count_entries(weights, outputs)) * cost[chunk_kind(outputs)];
-    if (all >= least) continue;
-    least = all;
-    outputs_ = outputs;
+  for (const Int8Source source : {Int8Source::kQuads, Int8Source::kPairs}) {
+    const bool in_pairs = source == Int8Source::kPairs;
+    if (in_pairs && (dense_ || layouts_.x.quads() * kQuad * source_quad_ > kMostExpanded)) continue;
+    const double* cost = kernels.cost[static_cast<int>(source)];
+    for (const int outputs : {4, 2, 1}) {
+      if (kernels.most_vectors(source, outputs) == 0) continue;
+      const double all = static_cast<double>(count_entries(weights, source, outputs)) * cost[chunk_kind(outputs)];
+      if (all >= least) continue;
+      least = all;
+      outputs_ = outputs;
+      source_ = source;
+    }
   }
 }
 
 void Int8ConvPlan::write_streams(const Int8ConvWeights& weights) {
-  const int words = kernels_->int8->weight_words;
+  const int words = words_per_output();
   const int64_t chunks = layouts_.y.quads() * kQuad / outputs_;
-  weight_words_ = count_entries(weights, outputs_) * outputs_ * words;
+  weight_words_ = count_entries(weights, source_, outputs_) * outputs_ * words;
   weights_ = aligned_array<int32_t>(weight_words_);
   std::memset(weights_.get(), 0, static_cast<size_t>(weight_words_) * sizeof(int32_t));
   from_.push_back(0);
@@ -213,19 +244,16 @@ void Int8ConvPlan::write_streams(const Int8ConvWeights& weights) {
       from_.push_back(from_.back());
       continue;
     }
-    Chunk chunk(*this, weights, first, outputs_);
-    for (size_t i = 0; i < chunk.entry.size(); ++i) {
-      if (chunk.entry[i] < 0) continue;
-      const auto place = static_cast<int64_t>(i);
-      const int64_t quad = chunk.first_quad + place / shape_.area();
-      offsets_.push_back(static_cast<int32_t>(quad * source_quad_ + tap_offset(place % shape_.area())));
-    }
+    Chunk chunk(*this, weights, source_, first, outputs_);
+    write_offsets(chunk);
     int32_t* stream = weights_.get() + int64_t{from_.back()} * outputs_ * words;
     for (int64_t r = 0; r < outputs_ && first + r < shape_.out; ++r) {
       visit_weights(weights, first + r, [&](int64_t c, int64_t position, int8_t weight) {
-        const int64_t entry = chunk.at(shape_, c, position), channel = c % kQuad;
+        const int64_t entry = chunk.at(c, position), channel = c % chunk.grouped;
         int32_t* to = stream + (entry * outputs_ + r) * words;
-        if (words == 1) {
+        if (is_expanded()) {
+          reinterpret_cast<int16_t*>(to)[channel] = weight;
+        } else if (words == 1) {
           reinterpret_cast<int8_t*>(to)[channel] = weight;
         } else {
           reinterpret_cast<int16_t*>(to + channel % 2)[channel / 2] = weight;
@@ -236,6 +264,25 @@ void Int8ConvPlan::write_streams(const Int8ConvWeights& weights) {
     from_.push_back(from_.back() + chunk.entries);
   }
   if (dense_) kept_weights_ = shape_.out * shape_.in_per_group() * shape_.area();
+}
+
+void Int8ConvPlan::write_offsets(const Chunk& chunk) {
+  const int per_entry = offsets_per_entry();
+  const size_t begin = offsets_.size();
+  offsets_.resize(begin + static_cast<size_t>(chunk.entries) * static_cast<size_t>(per_entry), -1);
+  for (size_t i = 0; i < chunk.entry.size(); ++i) {
+    if (chunk.entry[i] < 0) continue;
+    const auto place = static_cast<int64_t>(i);
+    // A quad of the input, or a channel of the expanded one.
+    const int64_t plane = chunk.first_input / (is_expanded() ? 1 : kQuad) + place / shape_.area();
+    const int64_t half = is_expanded() ? plane % 2 : 0;
+    offsets_[begin + static_cast<size_t>(int64_t{chunk.entry[i]} * per_entry + half)] =
+        static_cast<int32_t>(plane * source_quad_ + tap_offset(place % shape_.area()));
+  }
+  // An input without a partner is its own: its numbers are in one half.
+  for (size_t i = begin; i < offsets_.size(); ++i) {
+    if (offsets_[i] < 0) offsets_[i] = offsets_[begin + ((i - begin) ^ 1)];
+  }
 }
 
 // Sums wrap around on their way, so they may begin with any number.
@@ -269,7 +316,7 @@ int64_t Int8ConvPlan::weight_bytes() const {
 
 // More parts than threads: one that comes late leaves its own to the others.
 int64_t Int8ConvPlan::scratch_parts(int64_t threads) const {
-  return reads_scratch() ? std::min(layouts_.x.quads(), threads == 1 ? 1 : threads * 3) : 0;
+  return scratch_bytes_ > 0 ? std::min(layouts_.x.quads(), threads == 1 ? 1 : threads * 3) : 0;
 }
 
 int64_t Int8ConvPlan::parts(int64_t threads) const {
@@ -278,42 +325,50 @@ int64_t Int8ConvPlan::parts(int64_t threads) const {
   return std::min(tiles >= 2 * threads ? tiles : layouts_.y.quads(), threads * 3);
 }
 
-void Int8ConvPlan::take_apart(const Int8ConvMemory& memory, int64_t part, int64_t parts) const {
+void Int8ConvPlan::make_ready(const Int8ConvMemory& memory, int64_t part, int64_t parts) const {
+  const Range quads = share_of(layouts_.x.quads(), part, parts);
+  for (int64_t quad = quads.first; quad < quads.last; ++quad) {
+    if (is_apart()) take_apart(memory, quad);
+    if (!is_expanded()) continue;
+    const uint8_t* from = is_apart() ? memory.scratch : memory.x;
+    kernels_->int8->expand(source_quad_ / kQuad, from + quad * source_quad_, source_quad_,
+                           memory.scratch + expanded_at_ + quad * kQuad * source_quad_);
+  }
+}
+
+void Int8ConvPlan::take_apart(const Int8ConvMemory& memory, int64_t quad) const {
   const ConvShape& s = shape_;
   const QuadLayout& x = layouts_.x;
   const uint8_t zero = zero_byte(layouts_.x_type);
-  const Range quads = share_of(x.quads(), part, parts);
-  for (int64_t quad = quads.first; quad < quads.last; ++quad) {
-    uint8_t* to = memory.scratch + quad * source_quad_;
-    for (const Part& of : parts_) {
-      // Columns [begin, end) of the part are pixels.
-      const int64_t left = s.padding_w - of.column;
-      const int64_t begin = std::clamp<int64_t>(left > 0 ? pieces_of(left, s.stride_w) : 0, 0, source_pitch_);
-      const int64_t end = std::clamp(pieces_of(std::max<int64_t>(0, s.in_w + left), s.stride_w), begin, source_pitch_);
-      for (int64_t i = 0; i < part_rows_; ++i, to += source_pitch_ * kQuad) {
-        const int64_t row = i * s.stride_h + of.row - s.padding_h;
-        if (row < 0 || row >= s.in_h) {
-          std::memset(to, zero, static_cast<size_t>(source_pitch_ * kQuad));
-          continue;
-        }
-        fill_pixels(to, begin, zero);
-        fill_pixels(to + end * kQuad, source_pitch_ - end, zero);
-        if (begin == end) continue;
-        const uint8_t* from = memory.x + quad * x.quad_bytes() + x.pixel(row, begin * s.stride_w - left);
-        if (s.stride_w == 1) {
-          std::memcpy(to + begin * kQuad, from, static_cast<size_t>((end - begin) * kQuad));
-        } else if (s.stride_w == 2) {
-          kernels_->int8->every_second(end - begin, from, to + begin * kQuad);
-        } else {
-          for (int64_t j = begin; j < end; ++j, from += s.stride_w * kQuad) std::memcpy(to + j * kQuad, from, kQuad);
-        }
+  uint8_t* to = memory.scratch + quad * source_quad_;
+  for (const Part& of : parts_) {
+    // Columns [begin, end) of the part are pixels.
+    const int64_t left = s.padding_w - of.column;
+    const int64_t begin = std::clamp<int64_t>(left > 0 ? pieces_of(left, s.stride_w) : 0, 0, source_pitch_);
+    const int64_t end = std::clamp(pieces_of(std::max<int64_t>(0, s.in_w + left), s.stride_w), begin, source_pitch_);
+    for (int64_t i = 0; i < part_rows_; ++i, to += source_pitch_ * kQuad) {
+      const int64_t row = i * s.stride_h + of.row - s.padding_h;
+      if (row < 0 || row >= s.in_h) {
+        std::memset(to, zero, static_cast<size_t>(source_pitch_ * kQuad));
+        continue;
+      }
+      fill_pixels(to, begin, zero);
+      fill_pixels(to + end * kQuad, source_pitch_ - end, zero);
+      if (begin == end) continue;
+      const uint8_t* from = memory.x + quad * x.quad_bytes() + x.pixel(row, begin * s.stride_w - left);
+      if (s.stride_w == 1) {
+        std::memcpy(to + begin * kQuad, from, static_cast<size_t>((end - begin) * kQuad));
+      } else if (s.stride_w == 2) {
+        kernels_->int8->every_second(end - begin, from, to + begin * kQuad);
+      } else {
+        for (int64_t j = begin; j < end; ++j, from += s.stride_w * kQuad) std::memcpy(to + j * kQuad, from, kQuad);
       }
     }
   }
 }
 
 void Int8ConvPlan::run(const Int8ConvMemory& memory) const {
-  if (reads_scratch()) take_apart(memory, 0, 1);
+  if (scratch_bytes_ > 0) make_ready(memory, 0, 1);
   run(memory, 0, 1);
 }
 
@@ -339,11 +394,11 @@ void Int8ConvPlan::run_tiles(const Int8ConvMemory& memory, int64_t first_unit, i
   for (int64_t quad = first_quad; quad < last_quad; quad += quads_at_once) {
     const auto entry = static_cast<size_t>(quad * chunks);
     Int8Tile tile;
-    tile.x = reads_scratch() ? memory.scratch : memory.x;
+    tile.x = scratch_bytes_ > 0 ? memory.scratch + expanded_at_ : memory.x;
     tile.quads = std::min(quads_at_once, last_quad - quad);
     tile.from = from_.data() + entry;
-    tile.offsets = offsets_.data() + from_[entry];
-    tile.weights = weights_.get() + int64_t{from_[entry]} * outputs_ * kernels.weight_words;
+    tile.offsets = offsets_.data() + int64_t{from_[entry]} * offsets_per_entry();
+    tile.weights = weights_.get() + int64_t{from_[entry]} * outputs_ * words_per_output();
     tile.outputs = outputs_of_.data() + quad * kQuad;
     tile.y_quad = layouts_.y.quad_bytes();
     tile.x_row = source_pitch_ * kQuad;
@@ -361,11 +416,13 @@ void Int8ConvPlan::run_tiles(const Int8ConvMemory& memory, int64_t first_unit, i
       tile.y = memory.y + quad * tile.y_quad;
       if (memory.residual != nullptr) tile.residual = memory.residual + quad * tile.y_quad;
     }
-    for (int64_t t = 0; t < tiles; ++t) {
-      const Range range = share_of(units, t, tiles);
-      tile.units = units_.data() + first_unit + range.first;
-      const auto vectors = static_cast<int>(range.last - range.first);
-      (two_rows_ ? kernels.two_rows[vectors - 1] : kernels.tile(outputs_, vectors))(tile);
+    // As alike as there are kernels for.
+    for (int64_t done = 0, left = tiles; done < units; --left) {
+      const int64_t wanted = left > 1 ? pieces_of(units - done, left) : units - done;
+      const int vectors = kernels.most_vectors(source_, outputs_, wanted);
+      tile.units = units_.data() + first_unit + done;
+      kernels.tile(source_, outputs_, vectors)(tile);
+      done += vectors;
     }
   }
 }

@@ -7,7 +7,12 @@
 // For some outputs (a chunk of 1, 2 or 4) a stream lists what they read: for every quad of inputs and every position
 // that any of their slices keeps there, an offset and a weight for each of outputs x 4 inputs, 0 for slices that do not
 // keep that position. Where blocks of 4x4 slices share a position, that is one entry without any zeros; where slices
-// are on their own, smaller chunks have fewer zeros and more loads, and the cheapest are taken.
+// are on their own, smaller chunks have fewer zeros and more loads.
+//
+// Where no four slices share a position, most of the four inputs of an entry are zeros. On targets with kernels of
+// pairs the input can therefore be expanded, into scratch: to a plane of 32-bit numbers per channel. An entry then has
+// two inputs (2i and 2i + 1), each with an offset of its own, and two 16-bit weights for each output. The cheapest form
+// of all is taken.
 #pragma once
 
 #include "onetap/kernels/aligned.h"
@@ -42,6 +47,7 @@ class Int8ConvPlan {
   Int8ConvPlan(const ConvShape& shape, const Int8ConvWeights& weights, const Int8Epilogue& epilogue,
                const Int8ConvLayouts& layouts, bool dense, const KernelSet& kernels);
 
+  Int8Source source() const { return source_; }
   int outputs() const { return outputs_; }
   int vectors() const { return vectors_; }
   bool is_dense() const { return dense_; }
@@ -49,13 +55,13 @@ class Int8ConvPlan {
   // Multiply-adds of one image: one per weight that is kept and pixel, or per position where it runs dense.
   int64_t macs() const { return kept_weights_ * shape_.out_h() * shape_.out_w(); }
   int64_t weight_bytes() const;
-  // For the input taken apart; shared by all threads that work on one image.
+  // For the input taken apart or expanded; shared by all threads that work on one image.
   int64_t scratch_bytes() const { return scratch_bytes_; }
 
-  // Parts that may run at once: of the input to be taken apart (0: nothing to do) first, then of the convolution.
+  // Parts that may run at once: of the input to be made ready (0: nothing to do) first, then of the convolution.
   int64_t scratch_parts(int64_t threads) const;
   int64_t parts(int64_t threads) const;
-  void take_apart(const Int8ConvMemory& memory, int64_t part, int64_t parts) const;
+  void make_ready(const Int8ConvMemory& memory, int64_t part, int64_t parts) const;
   void run(const Int8ConvMemory& memory, int64_t part, int64_t parts) const;
   // All of it.
   void run(const Int8ConvMemory& memory) const;
@@ -63,7 +69,8 @@ class Int8ConvPlan {
  private:
   struct Chunk;
 
-  bool reads_scratch() const { return scratch_bytes_ > 0; }
+  bool is_apart() const { return !parts_.empty(); }
+  bool is_expanded() const { return source_ == Int8Source::kPairs; }
   bool gives_floats() const { return layouts_.y_type == DType::kF32; }
   void choose_source();
   void make_units();
@@ -71,9 +78,13 @@ class Int8ConvPlan {
   int64_t tap_offset(int64_t position) const;
   template <typename Visit>
   void visit_weights(const Int8ConvWeights& weights, int64_t output, Visit&& visit) const;
-  int64_t count_entries(const Int8ConvWeights& weights, int outputs) const;
+  int64_t count_entries(const Int8ConvWeights& weights, Int8Source source, int outputs) const;
   void choose_outputs(const Int8ConvWeights& weights);
   void write_streams(const Int8ConvWeights& weights);
+  void write_offsets(const Chunk& chunk);
+  int words_per_output() const { return is_expanded() ? 1 : kernels_->int8->weight_words; }
+  int offsets_per_entry() const { return is_expanded() ? 2 : 1; }
+  void take_apart(const Int8ConvMemory& memory, int64_t quad) const;
   void write_outputs(const Int8ConvWeights& weights, const Int8Epilogue& epilogue);
   void run_tiles(const Int8ConvMemory& memory, int64_t first_unit, int64_t last_unit, int64_t first_quad,
                  int64_t last_quad) const;
@@ -82,14 +93,15 @@ class Int8ConvPlan {
   Int8ConvLayouts layouts_;
   const KernelSet* kernels_;
   bool dense_;
+  Int8Source source_ = Int8Source::kQuads;
   int outputs_ = 4, vectors_ = 1;
   int64_t kept_weights_ = 0;
   int left_shift_ = 0;
   bool is_slow_ = false;
-  bool two_rows_ = false;
 
-  // Where taps are read: x itself, or its parts in scratch.
+  // Where taps are read: x itself, or its parts in scratch, or either of them expanded there.
   int64_t source_pitch_ = 0, source_quad_ = 0, source_first_ = 0;  // pixels; bytes; bytes to the first pixel's tap 0
+  int64_t expanded_at_ = 0;                                        // in scratch; a channel takes the bytes of a quad
   struct Part {
     int64_t row, column;  // of a stride
   };

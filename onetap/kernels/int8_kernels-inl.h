@@ -6,8 +6,11 @@
 //   as_bytes (of a V), byte (one
 //                channel, as V), max, choose (by a mask), narrow (four V, clamped, into their quads), every_second
 //   X, W         what a dot product takes: load_x, broadcast_w, load_w, dot
+//   with INT8_PAIRS: load_pair (either half of numbers from a place of its own), dot_pairs (of 16-bit numbers, added)
+//   with INT8_TWO_ROWS: load_two_rows, store_two_rows
 //   rounded      floats over a scale, to the nearest integer and clamped; 0 for a NaN
-// and kFloatTarget, kLanes, kWeightWords, kInputOffset, most_vectors. No include guard: that is the point.
+// and kFloatTarget, kLanes, kWeightWords, kInputOffset, most_vectors, kQuadCost and, with INT8_PAIRS, kPairCost. No
+// include guard: that is the point.
 
 constexpr int64_t kVectorBytes = kLanes * kQuad;
 
@@ -22,18 +25,18 @@ INT8_INLINE void unrolled(F&& f) {
   unrolled(f, std::make_integer_sequence<int, N>());
 }
 
-// Pixels of a unit, which may be two rows: four outputs of TwoRows kernels alone.
-template <bool kTwoRows>
+// Pixels of a unit as they lie, and inputs of it.
+template <Int8Source kSource>
 INT8_INLINE ops::B load_pixels(const uint8_t* from, [[maybe_unused]] int64_t to_second_row) {
 #if defined(INT8_TWO_ROWS)
-  if constexpr (kTwoRows) return ops::load_two_rows(from, to_second_row);
+  if constexpr (kSource == Int8Source::kTwoRows) return ops::load_two_rows(from, to_second_row);
 #endif
   return ops::load_bytes(from);
 }
-template <bool kTwoRows>
+template <Int8Source kSource>
 INT8_INLINE ops::X load_inputs(const uint8_t* from, [[maybe_unused]] int64_t to_second_row) {
 #if defined(INT8_TWO_ROWS)
-  if constexpr (kTwoRows) return ops::load_two_rows(from, to_second_row);
+  if constexpr (kSource == Int8Source::kTwoRows) return ops::load_two_rows(from, to_second_row);
 #endif
   return ops::load_x(from);
 }
@@ -83,7 +86,7 @@ __attribute__((noinline)) inline void finish_slowly(const Int8Tile& tile, const 
 
 // R outputs x T vectors of pixels in registers. Where fewer than four outputs read the same inputs, a quad is made of
 // several such chunks, and stored when all of them are there.
-template <int R, int T, bool kTwoRows = false>
+template <Int8Source kSource, int R, int T>
 void conv_tile(const Int8Tile& tile) {
   const uint8_t* x[T];
   unrolled<T>([&](auto t) INT8_LAMBDA { x[t] = tile.x + tile.units[t].x; });
@@ -102,11 +105,25 @@ void conv_tile(const Int8Tile& tile) {
         unrolled<T>([&](auto t) INT8_LAMBDA { sum[r][t] = start; });
       });
       for (int32_t entries = from[1] - from[0]; entries > 0; --entries) {
+#if defined(INT8_PAIRS)
+        if constexpr (kSource == Int8Source::kPairs) {
+          const int64_t low = offsets[0], high = offsets[1];
+          ops::V w[R];
+          unrolled<R>([&](auto r) INT8_LAMBDA { w[r] = ops::set(weights[r]); });
+          unrolled<T>([&](auto t) INT8_LAMBDA {
+            const ops::V pixels = ops::load_pair(x[t] + low, x[t] + high);
+            unrolled<R>([&](auto r) INT8_LAMBDA { sum[r][t] = ops::dot_pairs(sum[r][t], pixels, w[r]); });
+          });
+          offsets += 2;
+          weights += R;
+          continue;
+        }
+#endif
         const int64_t offset = *offsets++;
         ops::W w[R];
         unrolled<R>([&](auto r) INT8_LAMBDA { w[r] = ops::broadcast_w(weights + int64_t{r} * kWeightWords); });
         unrolled<T>([&](auto t) INT8_LAMBDA {
-          const ops::X pixels = load_inputs<kTwoRows>(x[t] + offset, tile.x_row);
+          const ops::X pixels = load_inputs<kSource>(x[t] + offset, tile.x_row);
           unrolled<R>([&](auto r) INT8_LAMBDA { sum[r][t] = ops::dot(sum[r][t], pixels, w[r]); });
         });
         weights += int64_t{R} * kWeightWords;
@@ -125,7 +142,7 @@ void conv_tile(const Int8Tile& tile) {
           unrolled<R>([&](auto r) INT8_LAMBDA {
             const ops::V factor = ops::set(outputs[r].residual_factor);
             unrolled<T>([&](auto t) INT8_LAMBDA {
-              const ops::V byte = ops::byte(load_pixels<kTwoRows>(residual + tile.units[t].y, tile.y_row), first + r);
+              const ops::V byte = ops::byte(load_pixels<kSource>(residual + tile.units[t].y, tile.y_row), first + r);
               sum[r][t] = ops::add(sum[r][t], ops::mul(byte, factor));
             });
             if (tile.residual_zero == 0) return;
@@ -155,7 +172,7 @@ void conv_tile(const Int8Tile& tile) {
         bytes = ops::narrow(chunks[0][t], chunks[1][t], chunks[2][t], chunks[3][t], tile.y_zero);
       }
 #if defined(INT8_TWO_ROWS)
-      if constexpr (kTwoRows) return ops::store_two_rows(bytes, y + tile.units[t].y, tile.y_row);
+      if constexpr (kSource == Int8Source::kTwoRows) return ops::store_two_rows(bytes, y + tile.units[t].y, tile.y_row);
 #endif
       store_pixels(tile, tile.units[t], bytes, y + tile.units[t].y);
     });
@@ -312,16 +329,34 @@ inline int32_t dot_rounds(int64_t rounds, int32_t seed) {
   return dot_rounds_of(rounds, seed, std::make_index_sequence<kPeakSums>());
 }
 
-template <int R, int... T>
-void fill_conv(Int8Kernels& kernels, std::integer_sequence<int, T...>) {
-  const auto kernel = [](auto vectors) -> Int8TileKernel {
-    if constexpr (decltype(vectors)::value <= most_vectors(R)) {
-      return &conv_tile<R, decltype(vectors)::value>;
-    } else {
-      return nullptr;
+#if defined(INT8_PAIRS)
+inline void expand(int64_t pixels, const uint8_t* quad, int64_t plane, uint8_t* to) {
+  for (int64_t i = 0; i < pixels; i += kLanes) {
+    const int64_t some = some_of(pixels, i);
+    const ops::B bytes = load_some(quad + i * kQuad, some);
+    unrolled<kQuad>([&](auto c) INT8_LAMBDA {
+      const ops::V channel = ops::byte(bytes, c);
+      store_up_to(ops::as_bytes(c % 2 == 0 ? channel : ops::shift_left(channel, 16)), to + c * plane + i * kQuad, some);
+    });
+  }
+}
+#endif
+
+// Chunks of fewer outputs have kernels for some numbers of vectors alone: all of them would be a large program. Of
+// expanded inputs, what more vectors read leaves the first cache.
+constexpr bool has_kernel(Int8Source source, int outputs, int vectors) {
+  const int most = source == Int8Source::kPairs ? std::min(most_vectors(outputs), 4) : most_vectors(outputs);
+  return vectors <= most && (outputs == kQuad || vectors == most || (vectors & (vectors - 1)) == 0);
+}
+
+template <Int8Source kSource, int R>
+void fill_conv(Int8Kernels& kernels) {
+  unrolled<kMaxInt8Vectors>([&](auto t) {
+    constexpr int kVectors = decltype(t)::value + 1;
+    if constexpr (has_kernel(kSource, R, kVectors)) {
+      kernels.conv[static_cast<int>(kSource)][R == kQuad ? 2 : R - 1][t] = &conv_tile<kSource, R, kVectors>;
     }
-  };
-  ((kernels.conv[R == 4 ? 2 : R - 1][T] = kernel(std::integral_constant<int, T + 1>())), ...);
+  });
 }
 
 inline const Int8Kernels& int8_kernels() {
@@ -331,12 +366,19 @@ inline const Int8Kernels& int8_kernels() {
     made.lanes = kLanes;
     made.weight_words = kWeightWords;
     made.input_offset = kInputOffset;
-    using Vectors = std::make_integer_sequence<int, kMaxInt8Vectors>;
-    fill_conv<1>(made, Vectors());
-    fill_conv<2>(made, Vectors());
-    fill_conv<4>(made, Vectors());
+    std::copy_n(kQuadCost, 3, made.cost[static_cast<int>(Int8Source::kQuads)]);
+    fill_conv<Int8Source::kQuads, 1>(made);
+    fill_conv<Int8Source::kQuads, 2>(made);
+    fill_conv<Int8Source::kQuads, 4>(made);
 #if defined(INT8_TWO_ROWS)
-    unrolled<kMaxTwoRows>([&](auto t) { made.two_rows[t] = &conv_tile<kQuad, t + 1, true>; });
+    fill_conv<Int8Source::kTwoRows, 4>(made);
+#endif
+#if defined(INT8_PAIRS)
+    fill_conv<Int8Source::kPairs, 1>(made);
+    fill_conv<Int8Source::kPairs, 2>(made);
+    fill_conv<Int8Source::kPairs, 4>(made);
+    made.expand = &expand;
+    std::copy_n(kPairCost, 3, made.cost[static_cast<int>(Int8Source::kPairs)]);
 #endif
     made.linear = &linear;
     made.quad_sums = &quad_sums;

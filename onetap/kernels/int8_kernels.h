@@ -5,6 +5,7 @@
 #include "onetap/base/requantize.h"
 #include "onetap/kernels/int8_layout.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -30,10 +31,14 @@ struct Int8Unit {
 };
 
 constexpr int kMaxInt8Vectors = 8;
-constexpr int kMaxTwoRows = 4;  // vectors of two rows: the 8x8 pixels of a CIFAR network's last stage
+
+// How a convolution reads its inputs: four channels of a pixel at a time, as they lie; the same, where a unit is two
+// rows; or two channels, each at a place of its own, which `expand` has made ready.
+enum class Int8Source { kQuads, kTwoRows, kPairs };
+constexpr int kInt8Sources = 3;
 
 // Some units of some quads of outputs. The streams begin with the first quad: offsets of what to read, in bytes from a
-// unit's x, and for each of them the weights of the outputs that read it.
+// unit's x (two of them for a pair), and for each of them the weights of the outputs that read it.
 struct Int8Tile {
   const uint8_t* x = nullptr;
   const Int8Unit* units = nullptr;
@@ -65,10 +70,15 @@ struct Int8Kernels {
   int weight_words = 1;
   // What is taken off the inputs before they are multiplied, where the dot product is one of signed bytes.
   int32_t input_offset = 0;
-  // By outputs (1, 2, 4) and vectors - 1; null where there is none.
-  Int8TileKernel conv[3][kMaxInt8Vectors] = {};
-  // Of four outputs and units of two rows, by vectors - 1; null where there is none.
-  Int8TileKernel two_rows[kMaxTwoRows] = {};
+  // By source, outputs (1, 2, 4) and vectors - 1; null where there is none.
+  Int8TileKernel conv[kInt8Sources][3][kMaxInt8Vectors] = {};
+  // What an entry of a chunk of 1, 2 or 4 outputs costs, by source: dot products, or the loads of its pixels, which few
+  // of them do not hide. In no unit; measured on whole networks.
+  double cost[kInt8Sources][3] = {};
+  // The four channels of pixels as planes of 32-bit numbers, `plane` bytes from one to the next: even channels in the
+  // lower half, odd ones in the upper half, so that one of each in a vector is what 16-bit products take. Targets
+  // without kernels of pairs have none.
+  void (*expand)(int64_t pixels, const uint8_t* quad, int64_t plane, uint8_t* to) = nullptr;
   // sums[out] = weight[out][bytes] x, less input_offset; `bytes` a multiple of 64.
   void (*linear)(int64_t bytes, int64_t out, const int8_t* weight, const uint8_t* x, int32_t* sums) = nullptr;
   // sums[4]: of the bytes of a quad's channels, without the border.
@@ -94,10 +104,13 @@ struct Int8Kernels {
   int32_t (*dot_rounds)(int64_t rounds, int32_t seed) = nullptr;
   int64_t macs_per_round = 0;
 
-  Int8TileKernel tile(int outputs, int vectors) const { return conv[outputs == 4 ? 2 : outputs - 1][vectors - 1]; }
-  int max_vectors(int outputs) const {
-    int vectors = 0;
-    while (vectors < kMaxInt8Vectors && tile(outputs, vectors + 1) != nullptr) ++vectors;
+  Int8TileKernel tile(Int8Source source, int outputs, int vectors) const {
+    return conv[static_cast<int>(source)][outputs == 4 ? 2 : outputs - 1][vectors - 1];
+  }
+  // The most vectors, but not more than `at_most`, that there is a kernel for; 0: none.
+  int most_vectors(Int8Source source, int outputs, int64_t at_most = kMaxInt8Vectors) const {
+    auto vectors = static_cast<int>(std::min<int64_t>(at_most, kMaxInt8Vectors));
+    while (vectors > 0 && tile(source, outputs, vectors) == nullptr) --vectors;
     return vectors;
   }
 };

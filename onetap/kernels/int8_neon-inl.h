@@ -9,6 +9,8 @@ constexpr int most_vectors(int outputs) {
   return outputs == 4 ? 4 : kMaxInt8Vectors;
 }
 
+constexpr double kQuadCost[3] = {1.1, 1.3, 2.2};
+
 namespace ops {
 
 using V = int32x4_t;

@@ -8,6 +8,9 @@ constexpr int most_vectors(int outputs) {
   return outputs == 4 ? 2 : outputs == 2 ? 4 : 6;
 }
 
+constexpr double kQuadCost[3] = {1.1, 2.1, 4.1};
+constexpr double kPairCost[3] = {1.3, 1.7, 2.8};
+
 namespace ops {
 
 using V = __m128i;
@@ -91,6 +94,13 @@ INT8_INLINE V rounded(const float* from, float scale, float least, float most) {
   const __m128 v = _mm_div_ps(_mm_loadu_ps(from), _mm_set1_ps(scale));
   const __m128 number = _mm_and_ps(_mm_cmpord_ps(v, v), v);
   return _mm_cvtps_epi32(_mm_min_ps(_mm_max_ps(number, _mm_set1_ps(least)), _mm_set1_ps(most)));
+}
+
+INT8_INLINE V load_pair(const uint8_t* low, const uint8_t* high) {
+  return _mm_or_si128(load_bytes(low), load_bytes(high));
+}
+INT8_INLINE V dot_pairs(V sum, V pixels, V weights) {
+  return add(sum, _mm_madd_epi16(pixels, weights));
 }
 
 // Bytes 0 and 2 of every pixel as 16-bit numbers, and bytes 1 and 3: nothing saturates.

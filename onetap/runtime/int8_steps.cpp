@@ -164,7 +164,7 @@ void run_conv(const StepContext& context) {
   const int64_t threads = context.split ? context.pool.size() : 1;
   if (threads == 1) return plan.run(memory);
   const int64_t scratch_parts = plan.scratch_parts(threads), parts = plan.parts(threads);
-  context.pool.run(scratch_parts, [&](int64_t part, int64_t) { plan.take_apart(memory, part, scratch_parts); });
+  context.pool.run(scratch_parts, [&](int64_t part, int64_t) { plan.make_ready(memory, part, scratch_parts); });
   context.pool.run(parts, [&](int64_t part, int64_t) { plan.run(memory, part, parts); });
 }
 
