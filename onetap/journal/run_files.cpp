@@ -15,6 +15,12 @@ namespace {
 
 constexpr uint64_t kMaxNetwork = 32u << 20;
 
+// Of the newest checkpoint.
+RunState read_last_state(const RunFiles& files) {
+  const std::filesystem::path file = files.checkpoints() / "last" / "state.json";
+  return RunState::parse(read_file(file, 1u << 20), file.string());
+}
+
 }  // namespace
 
 bool RunFiles::holds_run() const {
@@ -52,11 +58,19 @@ Graph RunFiles::read_graph() const {
 
 bool RunFiles::finished() const {
   try {
-    const std::filesystem::path file = checkpoints() / "last" / "state.json";
-    const RunState state = RunState::parse(read_file(file, 1u << 20), file.string());
+    const RunState state = read_last_state(*this);
     const auto lines = read_metrics(metrics());
     return !lines.empty() && lines.back().split == "test" && state.epoch_logged && state.step == lines.back().step &&
            (state.ended || lines.back().epoch == read_config().all_epochs());
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool RunFiles::ended_early() const {
+  try {
+    const RunState state = read_last_state(*this);
+    return state.ended && state.epoch_logged;
   } catch (const Error&) {
     return false;
   }

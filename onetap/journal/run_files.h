@@ -39,6 +39,9 @@ struct RunFiles {
   Graph read_graph() const;
   // True once all epochs are done, tested and in the newest checkpoint. False as well for what cannot be read.
   bool finished() const;
+  // Whether `patience` ended the run before its last epoch, and its tests are done. False as well for what cannot be
+  // read.
+  bool ended_early() const;
 };
 
 }  // namespace onetap

@@ -64,6 +64,7 @@ ReportRun read_report_run(const std::filesystem::path& run) {
   report.label = run.string();
   report.recipe = read_or_note([&] { return files.read_config(); }, report.notices);
   report.graph = read_or_note([&] { return files.read_graph(); }, report.notices);
+  report.ended_early = files.ended_early();
   report.metrics = read_good_lines<MetricLine>(files.metrics(), report.notices);
   report.attention = read_good_lines<AttentionLine>(files.attention(), report.notices);
   std::error_code error;

@@ -28,6 +28,7 @@ struct ReportRun {
   // Absent where the file that holds it is damaged.
   std::optional<Recipe> recipe;
   std::optional<Graph> graph;
+  bool ended_early = false;                       // by `patience`, before the last epoch of the recipe
   std::vector<MetricLine> metrics;                // none before the first epoch ends
   std::vector<AttentionLine> attention;           // none for dense networks
   std::vector<std::string> notices;               // what could not be read, and why

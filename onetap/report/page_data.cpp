@@ -230,10 +230,20 @@ double dense_params(Graph graph) {
   return count_network(graph, CountRules::kPaper).params;
 }
 
+// What decides which images a run is tested on: accuracies are compared only where it is the same.
+std::string test_set(Recipe recipe) {
+  recipe.validation = 0;  // those are training images
+  recipe.strict = false;
+  constexpr int64_t kCifarImages = 10000;
+  if (recipe.data.rfind("cifar", 0) == 0 && recipe.limit >= kCifarImages) recipe.limit = 0;  // all of them
+  return recipe_data(recipe);
+}
+
 // What config.toml says, or nulls.
 void add_recipe(Json& object, const std::optional<Recipe>& recipe) {
   object["width"] = recipe && recipe->width ? Json(*recipe->width) : Json(nullptr);
   object["data"] = recipe ? Json(recipe->data) : Json(nullptr);
+  object["test_set"] = recipe ? Json(test_set(*recipe)) : Json(nullptr);
   object["seed"] = recipe ? Json(recipe->seed) : Json(nullptr);
   object["epochs_total"] = recipe ? Json(recipe->all_epochs()) : Json(nullptr);
   object["recipe"] = recipe ? recipe_words(*recipe) : Json(nullptr);
@@ -273,6 +283,7 @@ Json run_data(const ReportRun& run) {
   add_network(object, run.graph);
   object["sal"] = sal;
   object["epochs_done"] = epochs.empty() ? 0 : epochs.rbegin()->first;
+  object["ended_early"] = run.ended_early;
   object["final_soft"] = last_test != nullptr ? number(last_test->acc_soft) : Json(nullptr);
   object["final_hard"] = last_test != nullptr ? number(last_test->acc_hard) : Json(nullptr);
   object["best_hard"] = best != nullptr ? number(best->acc_hard) : Json(nullptr);

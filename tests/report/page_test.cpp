@@ -128,10 +128,29 @@ TEST(ReportPage, SaysWhatTheRunReached) {
   EXPECT_EQ(run.at("best_hard"), 0.75);
   EXPECT_EQ(run.at("best_epoch"), 2);
   EXPECT_EQ(run.at("wall_s"), 30);
+  EXPECT_EQ(run.at("ended_early"), false);
   EXPECT_EQ(run.at("curves").at("epoch"), json({1, 2, 3}));
   EXPECT_EQ(run.at("curves").at("hard"), json({0.2, 0.75, 0.7}));
   EXPECT_EQ(run.at("curves").at("train_loss").at(0), 1.0);
   EXPECT_NEAR(run.at("curves").at("gap").at(0).get<double>(), 0.4, 1e-12);
+}
+
+TEST(ReportPage, KnowsWhatARunIsTestedOn) {
+  ReportRun run = sal_run();
+  const auto test_set = [&](const std::string& data, int64_t limit) {
+    run.recipe->data = data;
+    run.recipe->limit = limit;
+    return data_of({run}).at("runs").at(0).at("test_set").get<std::string>();
+  };
+  EXPECT_EQ(test_set("shapes:test=200", 0), "shapes:test=200");
+  EXPECT_EQ(test_set("shapes:test=200", 5), "shapes:test=200,limit=5");
+  EXPECT_EQ(test_set("cifar10:/data", 9999), "cifar10:/data,limit=9999");
+  EXPECT_EQ(test_set("cifar10:/data", 10000), "cifar10:/data");  // all of its test images
+  run.recipe->validation = 0.1;                                  // of the training images
+  run.recipe->strict = true;
+  EXPECT_EQ(test_set("folder:/photos", 0), "folder:/photos");
+  run.recipe.reset();
+  EXPECT_TRUE(data_of({run}).at("runs").at(0).at("test_set").is_null());
 }
 
 // 2 x 9e18 is more than an int64_t holds. By hand: the second layer has two thirds of all taps.

@@ -77,14 +77,15 @@ def write_lines(path, lines):
 
 
 def make_run(path, arch="resnet20", width=16, method="sal", taps=1, epochs=40, total=40, best=0.92, data="cifar10",
-             seed=1, validated=False):
-    """A run directory without checkpoints; `epochs` of `total` are done. `validated`: with a validation set."""
+             seed=1, validated=False, limit=0, ended=False):
+    """A run directory; `epochs` of `total` are done. `validated`: with a validation set. It has no checkpoints; if it
+    `ended` early, the state of one."""
     rng = random.Random(seed)
     text = network_text(arch, width, method, taps)
     os.makedirs(path)
     with open(os.path.join(path, "config.toml"), "w") as file:
         file.write(f'arch = "{arch}"\nwidth = {width}\nmethod = "{method}"\ntaps = {taps}\nepochs = {total}\n'
-                   f'data = "{data}"\n\n[provenance]\nonetap = "test"\n')
+                   f'data = "{data}"\nlimit = {limit}\n\n[provenance]\nonetap = "test"\n')
     with open(os.path.join(path, "network.txt"), "w") as file:
         file.write(text)
     if epochs > 0:
@@ -93,4 +94,15 @@ def make_run(path, arch="resnet20", width=16, method="sal", taps=1, epochs=40, t
         if layers:
             write_lines(os.path.join(path, "attention.jsonl"),
                         [attention_line(epoch, total, layers, rng) for epoch in range(1, epochs + 1)])
+    if ended:
+        write_state(path, ended=True, step=391 * epochs)
     return path
+
+
+def write_state(path, **values):
+    """The state of a checkpoint, as an older version wrote it: without checksums."""
+    state = {"format": 1, "step": 0, "epoch_logged": True, "loss_sum": 0, "right": 0, "seen": 0, "temperature": 1,
+             "wall_s": 1, "metrics_bytes": 0, "attention_bytes": 0, "best_accuracy": 0.5, "best_step": 1, **values}
+    os.makedirs(os.path.join(path, "checkpoints", "last"))
+    with open(os.path.join(path, "checkpoints", "last", "state.json"), "w") as file:
+        json.dump(state, file)

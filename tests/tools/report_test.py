@@ -4,12 +4,10 @@ import io
 import json
 import os
 import re
-import shutil
-import tempfile
-import unittest
 
 import browser
-from fake_runs import make_run, write_lines
+from fake_runs import make_run, write_lines, write_state
+from report_page import PageTest
 from support import CommandTest, main, onetap
 
 HOSTILE = "a</script><script>document.title='broken'<b>"
@@ -125,50 +123,7 @@ class Verb(CommandTest):
             return file.read()
 
 
-@unittest.skipUnless(browser.available(), "no chromium")
-class Page(CommandTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.profile = tempfile.mkdtemp(prefix="onetap-browser-")
-        cls.addClassCleanup(shutil.rmtree, cls.profile, ignore_errors=True)
-        try:
-            cls.browser = browser.Browser(cls.profile)
-        except RuntimeError as problem:  # as where the machine does not know the name localhost
-            raise unittest.SkipTest(f"skipped: chromium does not start here: {problem}") from None
-        cls.addClassCleanup(cls.browser.close)
-
-    def open(self, *runs, **kwargs):
-        path = self.path("page.html")
-        self.succeeds("report", *runs, "-o", path, **kwargs)
-        self.browser.media()
-        self.browser.resize(1280, 900)
-        self.browser.open(path)
-        self.browser.settle()
-
-    def tearDown(self):
-        self.assertEqual(self.browser.console(), [])
-
-    def script(self, code, *arguments):
-        return self.browser.script(code, *arguments)
-
-    def count(self, selector):
-        return self.script("document.querySelectorAll(arguments[0]).length", selector)
-
-    def texts(self, selector):
-        return self.script("[...document.querySelectorAll(arguments[0])].map((one) => one.textContent)", selector)
-
-    def assert_fits(self, width):
-        self.browser.resize(width, 740)
-        self.assertLessEqual(self.script("document.documentElement.scrollWidth"), width)
-        # Charts are drawn for the width they have, not scaled.
-        for have, drawn in self.script("[...document.querySelectorAll('.chart svg')].map((one) => "
-                                       "[one.getBoundingClientRect().width, one.viewBox.baseVal.width])"):
-            self.assertAlmostEqual(have, drawn, delta=1.5)
-
-    def background(self):
-        colour = self.script("getComputedStyle(document.body).backgroundColor")
-        return sum(int(part) for part in re.findall(r"\d+", colour)[:3])
-
+class Page(PageTest):
     def test_sections_have_headings_and_charts(self):
         self.open(make_run(self.path("sal")), make_run(self.path("dense"), method="conv", seed=2))
         self.assertEqual(self.texts("section h2"), [
@@ -200,10 +155,6 @@ class Page(CommandTest):
         self.open(make_run(self.path("other"), method="conv"))
         self.assertEqual(self.count("#summary .headline"), 0)
 
-    def headline(self, *runs):
-        self.open(*runs)
-        return self.texts("#summary .headline")
-
     def test_headline_compares_networks_of_one_width(self):
         wide = make_run(self.path("wide"), width=83, best=0.94)
         narrow = make_run(self.path("narrow"), width=16, best=0.90)
@@ -217,6 +168,44 @@ class Page(CommandTest):
             self.assertRegex(self.headline(*runs)[0], r"^narrow against better: 7\.1x fewer words, −\d\.\d points$")
         # Else a larger one.
         self.assertRegex(self.headline(dense, wide, huge)[0], r"^wide against huge: \d+\.\dx fewer words, −\d\.\d points$")
+
+    def test_headline_compares_runs_of_one_test_set(self):
+        few = make_run(self.path("few"), best=0.99, limit=5)
+        all_images = make_run(self.path("all"), best=0.90)
+        dense = make_run(self.path("dense"), method="conv", best=0.92, seed=2)
+        # 10,000 images are all that CIFAR-10 has to test on.
+        whole = make_run(self.path("whole"), method="conv", best=0.91, seed=3, limit=10000)
+        self.assertRegex(self.headline(few, dense)[0],
+                         r"^few: 7\.1x fewer words than the same network .*\(cifar10, limit=5\)$")
+        self.assertIn("Not all runs are tested on the same images", self.texts("#summary .note")[0])
+        self.assertEqual(self.texts("#memory h3"), ["Accuracy against memory, cifar10, limit=5",
+                                                    "Accuracy against memory, CIFAR-10"])
+        self.assertRegex(self.headline(few, dense, all_images)[0],
+                         r"^all against dense: 7\.1x fewer words, −\d\.\d points \(CIFAR-10\)$")
+        self.assertRegex(self.headline(all_images, whole)[0], r"^all against whole: 7\.1x fewer words, −\d\.\d points$")
+        self.assertEqual(self.count("#summary .note"), 0)
+        self.assertEqual(self.count("#memory h3"), 1)
+
+    def test_headline_takes_validation_sets_for_no_test_sets(self):
+        runs = [make_run(self.path("sal"), epochs=4, total=4, validated=True),
+                make_run(self.path("dense"), epochs=4, total=4, method="conv", seed=2)]
+        with open(os.path.join(runs[0], "config.toml")) as file:
+            text = file.read()
+        self.write("sal/config.toml", text.replace("limit = 0", "validation = 0.1"))
+        self.assertRegex(self.headline(*runs)[0], r"^sal against dense: ")
+
+    def test_runs_that_ended_early_are_not_called_unfinished(self):
+        runs = [make_run(self.path("ended"), epochs=5, ended=True), make_run(self.path("waiting"), epochs=6)]
+        # Its state says that it is still to be tested.
+        runs.append(make_run(self.path("untested"), epochs=7))
+        write_state(runs[2], ended=True, epoch_logged=False)
+        self.open(*runs)
+        self.assertEqual(self.texts("#summary .note"), [
+            "Not finished when this page was made: waiting, untested.",
+            "Ended early, when the accuracy no longer rose (patience): ended."])
+        rows = self.texts("#summary tbody tr")
+        self.assertIn("5 / 40ended early", rows[0])
+        self.assertEqual(["ended early" in row for row in rows], [True, False, False])
 
     def test_validation_data_are_called_so(self):
         runs = [make_run(self.path(name), epochs=4, total=4, validated=name == "validated", seed=i)
@@ -243,19 +232,6 @@ class Page(CommandTest):
         self.assertEqual(self.headline(run), [])
         self.assertIn("validation", self.texts("#summary tbody tr")[0])
         self.assertIn("early (validation)", self.texts("#memory .panel")[0])
-
-    def test_a_phone_shows_accuracy_first(self):
-        self.open(make_run(self.path("sal")))
-        self.assertEqual(self.script("getComputedStyle(document.querySelector('#summary thead')).display"), "table-header-group")
-        self.browser.resize(390, 844)
-        self.assertEqual(self.script("getComputedStyle(document.querySelector('#summary thead')).display"), "none")
-        places = self.script("[...document.querySelectorAll('#summary tbody td')].slice(0, 4)"
-                             ".map((one) => [one.dataset.label, one.getBoundingClientRect().top])")
-        self.assertEqual([name for name, _ in places], ["Run", "Hard", "Soft", "Best hard"])
-        self.assertLess(places[0][1], places[1][1])
-        self.assertEqual(places[1][1], places[2][1])
-        self.assertLess(places[2][1], places[3][1])
-        self.assert_fits(390)
 
     def test_where_runs_come_from(self):
         one = make_run(self.path("one"), epochs=2)
@@ -429,11 +405,6 @@ class Page(CommandTest):
         self.choose("#layers-run", "1")
         self.assertIn("216", self.texts("#layers tbody tr:nth-child(2)")[0])
 
-    def choose(self, selector, value):
-        self.script("(() => { const select = document.querySelector(arguments[0]); select.value = arguments[1];"
-                    "select.dispatchEvent(new Event('change')); })()", selector, value)
-        self.browser.settle()
-
     def test_values_are_read_by_mouse_and_by_keyboard(self):
         self.open(make_run(self.path("sal")))
         self.browser.hover("#curves .panel:nth-child(2) svg[role=img]")
@@ -464,51 +435,18 @@ class Page(CommandTest):
         self.assertIn("2 of 73 nodes", self.texts("#layers .controls")[0])
         self.assertIn("2,560", self.texts("#layers tfoot")[0])  # 16 x 32 + 32 x 64
 
-    def test_theme_follows_the_system_until_it_is_chosen(self):
-        run = make_run(self.path("sal"), epochs=3)
-        self.succeeds("nets", "resnet8", "--width", 4, "--tap", os.path.join(run, "model.tap"))
-        self.open(run)
-        light = self.background()
-        self.browser.media({"prefers-color-scheme": "dark"})
-        dark = self.background()
-        self.assertGreater(light, 600)
-        self.assertLess(dark, 150)
-        self.browser.click("#theme")
-        self.assertEqual(self.background(), light)
-        self.browser.click("#theme")
-        self.assertEqual(self.background(), dark)
-        self.browser.media(kind="print")
-        self.assertEqual(self.background(), light, "paper is light")
-        # Cards instead of the summary's table, which is wider than paper.
-        self.assertEqual(self.script("getComputedStyle(document.querySelector('#summary thead')).display"), "none")
-        self.browser.resize(700, 900)
-        self.assertLessEqual(self.script("document.querySelector('#summary table').scrollWidth"), 700)
-        self.browser.resize(1280, 900)
-        self.assertEqual(self.script("getComputedStyle(document.querySelector('.contents')).display"), "none")
-        self.browser.media()
-
-    def test_fits_a_phone(self):
-        long_name = "a-run-with-a-name-that-is-much-too-long-for-the-screen-of-a-phone-" * 2
-        self.open(make_run(self.path("sal")), make_run(self.path(long_name), method="conv"))
-        for width in (360, 768, 1600):
-            self.assert_fits(width)
-
-    def test_large_network(self):
-        self.open(make_run(self.path("deep"), arch="resnet110", epochs=60, total=60))
-        self.browser.click("#maps-all")
-        self.assertEqual(self.count("#maps figure"), 108)
-        self.assertGreater(self.count("#layers tbody tr"), 330)
-        box = self.script("(() => { const box = document.querySelector('#layers .scroll');"
-                          "return [box.clientHeight, box.scrollHeight]; })()")
-        self.assertLess(box[0], 600)
-        self.assertGreater(box[1], 5000)
-        self.assert_fits(360)
-
     def test_sections_without_data_say_so(self):
         self.open(make_run(self.path("dense"), method="conv"))
         for section in ("gap", "maps", "confidence", "agreement"):
-            self.assertIn("Dense networks only", self.texts(f"#{section} .note")[0])
+            self.assertIn("No run here learns its taps by attention", self.texts(f"#{section} .note")[0])
             self.assertEqual(self.count(f"#{section} svg"), 0)
+        # Pruned, and not dense: the notes are for all methods without attention.
+        self.open(make_run(self.path("random"), method="random-taps"))
+        self.assertIn("random-taps", self.texts("#summary tbody tr")[0])
+        for section in ("gap", "maps", "confidence", "agreement"):
+            self.assertEqual(len(self.texts(f"#{section} .note")), 1)
+        self.assertIn("No run here has a temperature", self.texts("#curves .panel:nth-child(4) .note")[0])
+        self.assertNotIn("Dense networks", self.script("document.querySelector('main').innerText"))
         self.open(make_run(self.path("new"), epochs=0))
         self.assertIn("No epoch is done yet", self.texts("#maps .note")[0])
         self.assertEqual(self.count("#curves .chart svg"), 0)

@@ -134,12 +134,20 @@ function axisOver(values, settings, count) {
                         linearAxis(low, high, count, settings.whole);
 }
 
+// As many digits as it takes to tell the labels apart: in three, 99.9 and 99.95 are one.
+function tickLabels({ticks}, format) {
+  for (let digits = 3;; ++digits) {
+    const texts = ticks.map((tick) => format(tick, digits));
+    if (digits === 12 || new Set(texts).size === texts.length) return texts;
+  }
+}
+
 function plot(spec, width) {
   const points = spec.series.flatMap((one) => one.points);
   const height = spec.height || Math.max(210, Math.min(300, width * 0.5));
   const yAxis = axisOver(points.map((point) => point.y), spec.y, 5);
   const xAxis = axisOver(points.map((point) => point.x), spec.x, Math.max(4, Math.floor(width / 70)));
-  const labelWidth = Math.max(...yAxis.ticks.map((tick) => spec.y.format(tick).length));
+  const labelWidth = Math.max(...tickLabels(yAxis, spec.y.format).map((text) => text.length));
   const frame = {left: 14 + 7 * labelWidth, right: width - 14, top: 26, bottom: height - 38};
   const toX = (value) => frame.left + xAxis.place(value) * (frame.right - frame.left);
   const toY = (value) => frame.bottom - yAxis.place(value) * (frame.bottom - frame.top);
@@ -149,7 +157,7 @@ function plot(spec, width) {
     "aria-label": `${spec.title}: ${spec.y.title} against ${spec.x.title}. Arrow keys read the values.`
   });
   drawAxes(drawing, spec, frame, xAxis, yAxis, toX, toY);
-  for (const one of spec.series) drawSeries(drawing, one, spec, toX, toY);
+  drawSeries(drawing, spec, toX, toY);
   const cursor = shape("g", {});
   drawing.append(cursor);
   const stops = spec.scatter ? pointStops(spec, toX, toY) : columnStops(spec, toX, toY);
@@ -158,41 +166,79 @@ function plot(spec, width) {
 }
 
 function drawAxes(drawing, spec, frame, xAxis, yAxis, toX, toY) {
-  for (const tick of yAxis.ticks) {
+  const [xLabels, yLabels] = [tickLabels(xAxis, spec.x.format), tickLabels(yAxis, spec.y.format)];
+  yAxis.ticks.forEach((tick, i) => {
     const y = toY(tick);
     drawing.append(
         shape(
             "line",
             {class: tick === 0 && yAxis.low < 0 ? "zero" : "grid", x1: frame.left, x2: frame.right, y1: y, y2: y}),
-        shape("text", {x: frame.left - 7, y: y + 4, "text-anchor": "end"}, spec.y.format(tick)));
-  }
-  for (const tick of xAxis.ticks) {
+        shape("text", {x: frame.left - 7, y: y + 4, "text-anchor": "end"}, yLabels[i]));
+  });
+  xAxis.ticks.forEach((tick, i) => {
     const x = toX(tick);
     drawing.append(
         shape("line", {class: "axis", x1: x, x2: x, y1: frame.bottom, y2: frame.bottom + 4}),
-        shape("text", {x, y: frame.bottom + 17, "text-anchor": "middle"}, spec.x.format(tick)));
-  }
+        shape("text", {x, y: frame.bottom + 17, "text-anchor": "middle"}, xLabels[i]));
+  });
   drawing.append(
       shape("line", {class: "axis", x1: frame.left, x2: frame.right, y1: frame.bottom, y2: frame.bottom}),
       shape("text", {x: frame.right, y: frame.bottom + 33, "text-anchor": "end"}, spec.x.title),
       shape("text", {x: 2, y: 13}, spec.y.title));
 }
 
-function drawSeries(drawing, series, spec, toX, toY) {
-  const places = series.points.map((point) => [toX(point.x).toFixed(1), toY(point.y).toFixed(1)]);
-  if (series.style.line !== false && places.length > 1) {
-    drawing.append(
-        shape("path", {class: curveClass(series.style), d: "M" + places.map((place) => place.join(" ")).join("L")}));
+function drawSeries(drawing, spec, toX, toY) {
+  const turns = turnsOf(spec.series);
+  const places =
+      spec.series.map(({points}) => points.map((point) => [toX(point.x).toFixed(1), toY(point.y).toFixed(1)]));
+  const fromBelow = [...spec.series.keys()].sort((a, b) => turns[a].turn - turns[b].turn);
+  for (const at of fromBelow) {
+    const {style} = spec.series[at];
+    if (style.line === false || places[at].length < 2) continue;
+    const {turn, count} = turns[at];
+    const dash = 6;
+    drawing.append(shape("path", {
+      class: curveClass(style),
+      d: "M" + places[at].map((place) => place.join(" ")).join("L"),
+      "stroke-dasharray": turn > 0 ? `${dash} ${dash * (count - 1)}` : null,
+      "stroke-dashoffset": turn > 0 ? -dash * turn : null
+    }));
   }
-  // Enough markers to tell the curves apart, not so many that they hide them.
-  const every = spec.scatter ? 1 : Math.ceil(places.length / 8);
-  places.forEach(([x, y], i) => {
-    if (series.style.marker && (i % every === 0 || i === places.length - 1))
-      drawing.append(drawMarker(series.style, x, y));
+  spec.series.forEach((series, at) => {
+    // Enough markers to tell the curves apart, not so many that they hide them.
+    const every = spec.scatter ? 1 : Math.ceil(places[at].length / 8);
+    places[at].forEach(([x, y], i) => {
+      if (series.style.marker && (i % every === turns[at].turn % every || i === places[at].length - 1))
+        drawing.append(drawMarker(series.style, x, y));
+    });
+    if (series.named)
+      series.points.forEach(
+          (point, i) => drawing.append(pointName(point.name, Number(places[at][i][0]), places[at][i][1], drawing)));
   });
-  if (series.named)
-    series.points.forEach(
-        (point, i) => drawing.append(pointName(point.name, Number(places[i][0]), places[i][1], drawing)));
+}
+
+// Lines that lie on one another, as learning rates do, take turns in dashes; the last would hide the others. The longest
+// is whole, below them. Those that have dashes of their own are left out.
+function turnsOf(series) {
+  const groups = [];
+  for (const one of [...series].sort((a, b) => b.points.length - a.points.length)) {
+    if (one.style.dashed || one.style.line === false || one.points.length < 2) continue;
+    const group = groups.find(([longest]) => isSameLine(longest, one));
+    if (group)
+      group.push(one);
+    else
+      groups.push([one]);
+  }
+  return series.map((one) => {
+    const group = groups.find((members) => members.includes(one)) || [one];
+    return {turn: group.indexOf(one), count: group.length};
+  });
+}
+
+// As far as the shorter one goes.
+function isSameLine(one, other) {
+  const length = Math.min(one.points.length, other.points.length);
+  return one.points.slice(0, length).every(({x, y}, i) => x === other.points[i].x && y === other.points[i].y);
 }
 
 function pointName(name, x, y, drawing) {

@@ -21,6 +21,9 @@ function shape(tag, attributes = {}, ...children) {
   return fillElement(document.createElementNS(SVG, tag), attributes, children);
 }
 
+// What a control says, on paper, where controls are hidden.
+function onPaper(text = "") { return element("p", {class: "on-paper"}, text); }
+
 function note(text) { return element("p", {class: "note"}, text); }
 
 // --- numbers as text ---
@@ -39,9 +42,9 @@ function significant(value, digits = 4) {
   return String(Number(value.toPrecision(digits)));
 }
 
-function compact(value) {
+function compact(value, digits = 3) {
   for (const [size, letter] of [[1e9, " G"], [1e6, " M"], [1e3, " k"]]) {
-    if (Math.abs(value) >= size) return `${Number((value / size).toPrecision(3))}${letter}`;
+    if (Math.abs(value) >= size) return `${Number((value / size).toPrecision(digits))}${letter}`;
   }
   return String(value);
 }
@@ -133,9 +136,20 @@ function radioSwitch(text, name, options, onChange) {
   return element("fieldset", {class: "switch"}, element("legend", {class: "hidden-text"}, text), ...buttons);
 }
 
-// A box that scrolls sideways or down must be reachable by keyboard.
-function scrollBox(text, className, ...children) {
-  return element("div", {class: className, tabindex: 0, role: "region", "aria-label": text}, ...children);
+// A box that scrolls sideways or down must be reachable by keyboard. An edge behind which there is more is shaded.
+function scrollBox(text, className, table) {
+  const box = element("div", {class: className, tabindex: 0, role: "region", "aria-label": text}, table);
+  const edges = element("div", {class: "edges"}, box);
+  const mark = () => {
+    edges.classList.toggle("more-left", box.scrollLeft > 1);
+    edges.classList.toggle("more-right", box.scrollWidth - box.clientWidth - box.scrollLeft > 1);
+    edges.style.setProperty("--bar", `${box.offsetWidth - box.clientWidth - 2}px`);
+  };
+  box.addEventListener("scroll", mark, {passive: true});
+  const observer = new ResizeObserver(mark);
+  observer.observe(box);
+  observer.observe(table);
+  return edges;
 }
 
 // --- the read-out box ---

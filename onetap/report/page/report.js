@@ -22,18 +22,17 @@ const SUMMARY_COLUMNS = [
     text: "Epochs",
     unit: "done / total",
     number: true,
-    cell: (run) => numberCell(`${run.epochs_done} / ${run.epochs_total ?? UNKNOWN}`),
+    cell: (run) => numberCell(`${run.epochs_done} / ${run.epochs_total ?? UNKNOWN}`, run.ended_early ? "ended early" : ""),
     csv: (run) => run.epochs_done
   },
   {
     text: "Network",
-    unit: "width",
     cell: (run) => element(
         "td", {}, run.network ?? UNKNOWN,
-        run.width === null ? null : element("span", {class: "unit faint"}, String(run.width))),
+        run.width === null ? null : element("span", {class: "unit faint"}, `width ${run.width}`)),
     csv: (run) => run.network
   },
-  {text: "Method", unit: "settings", cell: (run) => methodCell(run.method), csv: (run) => run.method},
+  {text: "Method", cell: (run) => methodCell(run.method), csv: (run) => run.method},
   {text: "Params", unit: "words", number: true, cell: (run) => numberCell(thousands(run.params)), csv: (run) => run.params},
   {text: "MACs", unit: "one image", number: true, cell: (run) => numberCell(thousands(run.macs)), csv: (run) => run.macs},
   {
@@ -93,9 +92,10 @@ const testedCell = (run, value) => numberCell(percent(value), run.tested ? "" : 
 
 function summarySection(runs) {
   const columns = SUMMARY_COLUMNS.filter((column) => !column.optional || runs.some((run) => isNumber(column.csv(run))));
+  const named = (run, i) => element("span", {class: "named"}, swatch(runStyle(i)), element("span", {}, run.name));
   const cell = (column, run, i) => {
-    const made = column.cell ? column.cell(run) : element("td", {title: run.label}, swatch(runStyle(i)), run.name);
-    made.dataset.label = column.text;
+    const made = column.cell ? column.cell(run) : element("td", {title: run.label}, named(run, i));
+    made.dataset.label = column.unit ? `${column.text}, ${column.unit}` : column.text;
     return made;
   };
   const table = element(
@@ -111,7 +111,8 @@ function summarySection(runs) {
       element(
           "tbody", {},
           ...runs.map((run, i) => element("tr", {}, ...columns.map((column) => cell(column, run, i))))));
-  const waiting = runs.filter((run) => run.epochs_total !== null && run.epochs_done < run.epochs_total);
+  const short = runs.filter((run) => run.epochs_total !== null && run.epochs_done < run.epochs_total);
+  const listed = (text, some) => (some.length > 0 ? note(`${text}: ${some.map((run) => run.name).join(", ")}.`) : null);
   const damage = runs.flatMap((run) => run.notices.map((text) => note(`Damaged files of ${run.name} are not shown: ${text}`)));
   const said = headline(runs);
   return [
@@ -120,30 +121,36 @@ function summarySection(runs) {
     element(
         "p", {class: "downloads"}, csvLink("Summary as CSV", "onetap-summary.csv", summaryCsv(runs)), " ",
         csvLink("Curves as CSV", "onetap-curves.csv", curvesCsv(runs))),
-    waiting.length > 0 ? note(`Not finished when this page was made: ${waiting.map((run) => run.name).join(", ")}.`) :
+    listed("Not finished when this page was made", short.filter((run) => !run.ended_early)),
+    listed("Ended early, when the accuracy no longer rose (patience)", short.filter((run) => run.ended_early)),
+    testSets(runs) > 1 ? note("Not all runs are tested on the same images (data and limit differ): accuracies compare only where they are.") :
                          null,
     ...damage
   ];
 }
 
-// The most accurate pruned run against the most accurate dense run of the same network, width and data; without one,
-// against a larger dense network of the same architecture; without one, against its own size with every tap.
+const testSets = (runs) => new Set(runs.filter((run) => run.test_set !== null).map((run) => run.test_set)).size;
+
+// The most accurate pruned run against the most accurate dense run of the same network, width and test images; without
+// one, against a larger dense network of the same architecture; without one, against its own size with every tap.
 function headline(runs) {
   const byAccuracy = runs.filter((run) => run.tested && isNumber(run.final_hard) && isNumber(run.params))
                          .sort((a, b) => b.final_hard - a.final_hard);
   const pruned = byAccuracy.filter((run) => isNumber(run.dense_params) && run.dense_params > run.params);
   if (pruned.length === 0) return null;
-  const isDense = (one, run) => one.method === "dense" && one.network === run.network && one.data === run.data;
+  const isDense = (one, run) => one.method === "dense" && one.network === run.network && run.test_set !== null &&
+      one.test_set === run.test_set;
   const pairBy = (isBase) => pruned.map((run) => ({run, base: byAccuracy.find((one) => isDense(one, run) && isBase(one, run))}))
                                  .find(({base}) => base);
   const {run, base} = pairBy((one, of) => one.params === of.dense_params) ||
       pairBy((one, of) => one.params > of.params) || {run: pruned[0], base: null};
+  const on = testSets(runs) > 1 ? ` (${testSetName(run)})` : "";
   const fewer = `${((base ? base.params : run.dense_params) / run.params).toFixed(1)}x fewer words`;
-  if (!base) return `${run.name}: ${fewer} than the same network with every tap, ${percent(run.final_hard)} hard accuracy`;
+  if (!base) return `${run.name}: ${fewer} than the same network with every tap, ${percent(run.final_hard)} hard accuracy${on}`;
   const points = 100 * (run.final_hard - base.final_hard);
   const faster = isNumber(base.latency_ms) && isNumber(run.latency_ms) ?
       `, ${(base.latency_ms / run.latency_ms).toFixed(1)}x as fast` : "";
-  return `${run.name} against ${base.name}: ${fewer}, ${points < 0 ? "−" : "+"}${Math.abs(points).toFixed(1)} points${faster}`;
+  return `${run.name} against ${base.name}: ${fewer}, ${points < 0 ? "−" : "+"}${Math.abs(points).toFixed(1)} points${faster}${on}`;
 }
 
 // --- CSV ---
@@ -229,7 +236,10 @@ function classesSection(runs) {
   const choices = runs.map((run, i) => ({run, i})).filter(({run}) => run.classes !== null);
   if (choices.length === 0) return [note("Not measured. ‘onetap eval RUN --per-class’ measures it and stores the result in the run.")];
   const host = element("div", {});
-  const show = (i) => host.replaceChildren(...classTables(runs[i].classes));
+  const show = (i) => {
+    const parts = [shownRun(runs[i], runs, choices), ...classTables(runs[i].classes)];
+    host.replaceChildren(...parts.filter((part) => part !== null));
+  };
   show(choices[0].i);
   return [
     choices.length > 1 ?
@@ -310,6 +320,7 @@ function layersSection(runs) {
   const body = element("tbody", {});
   const foot = element("tfoot", {});
   const shown = element("span", {class: "faint", "aria-live": "polite"});
+  const printed = onPaper();
   const heads = LAYER_COLUMNS.map(
       (column) => element(
           "th", {scope: "col", class: column.number ? "number" : null},
@@ -327,6 +338,10 @@ function layersSection(runs) {
     body.replaceChildren(...rows.map(layerRow));
     foot.replaceChildren(sumRow(rows));
     shown.textContent = `${rows.length} of ${runs[state.run].layers.length} nodes`;
+    printed.textContent = [
+      runs.length > 1 ? runs[state.run].name : "",
+      state.filter ? `${shown.textContent}, with “${state.filter}”` : ""
+    ].filter((text) => text).join(": ");
     heads.forEach(
         (head, i) => head.setAttribute(
             "aria-sort",
@@ -350,7 +365,7 @@ function layersSection(runs) {
       }) : null;
   draw();
   return [
-    element("div", {class: "controls"}, runChooser, element("label", {}, "Filter", filter), shown),
+    element("div", {class: "controls"}, runChooser, element("label", {}, "Filter", filter), shown), printed,
     scrollBox(
         "Counts by layer", "scroll tall",
         element("table", {}, element("thead", {}, element("tr", {}, ...heads)), body, foot))

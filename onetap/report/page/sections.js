@@ -11,6 +11,8 @@ function column(run, key) {
   return run.curves[key].map((value, i) => ({x: epoch[i], y: value}));
 }
 
+const axisNumber = (value, digits = 3) => significant(value, digits);
+
 const inPercent = (points) => points.map((point) => ({...point, y: isNumber(point.y) ? 100 * point.y : null}));
 
 // --- learning curves ---
@@ -42,7 +44,7 @@ function curvesSection(runs) {
   });
   const one = (key, name) =>
       runs.map((run, i) => ({name: single ? name : run.name, style: runStyle(i), points: column(run, key)}));
-  const plain = {format: (value) => significant(value, 3), exact: (value) => significant(value, 4)};
+  const plain = {format: axisNumber, exact: (value) => significant(value, 4)};
   return [element(
       "div", {class: "panels"}, chartPanel({
         title: "Loss",
@@ -54,7 +56,7 @@ function curvesSection(runs) {
       chartPanel({
         title: watched === null ? "Accuracy" : `${capital(watched)} accuracy`,
         x: EPOCH_AXIS,
-        y: {title: "Accuracy (%)", format: (value) => significant(value, 3), exact: (value) => `${value.toFixed(2)} %`},
+        y: {title: "Accuracy (%)", format: axisNumber, exact: (value) => `${value.toFixed(2)} %`},
         series: accuracies()
       }),
       chartPanel({
@@ -69,13 +71,13 @@ function curvesSection(runs) {
         x: EPOCH_AXIS,
         y: {title: "T (log scale)", log: true, ...plain},
         series: one("temperature", "T"),
-        empty: runs.some((run) => run.sal) ? null : "Dense networks only: there is no temperature."
+        empty: runs.some((run) => run.sal) ? null : "No run here has a temperature: none learns its taps by attention."
       }))];
 }
 
 function gapSection(runs) {
   const withAttention = runs.filter((run) => run.sal);
-  if (withAttention.length === 0) return [note("Dense networks only: soft and hard are the same network.")];
+  if (withAttention.length === 0) return [note("No run here learns its taps by attention: soft and hard are the same network.")];
   const watched = watchedByAll(withAttention);
   const named = (run) => (watched === null ? `${run.name}, ${run.watched}` : run.name);
   return [chartPanel({
@@ -85,7 +87,7 @@ function gapSection(runs) {
     y: {
       title: "Percentage points",
       low: 0,
-      format: (value) => significant(value, 3),
+      format: axisNumber,
       exact: (value) => `${value.toFixed(2)} points`
     },
     series: withAttention.map(
@@ -97,7 +99,7 @@ function gapSection(runs) {
 
 function noAttention(runs) {
   const trained = runs.filter((run) => run.sal);
-  if (trained.length === 0) return note("Dense networks only: there is no attention to show.");
+  if (trained.length === 0) return note("No run here learns its taps by attention: there is none to show.");
   const started = trained.some((run) => run.epochs_done > 0);
   return note(
       started ? "These runs have no attention.jsonl: their attention was not recorded." :
@@ -108,11 +110,20 @@ const attentive = (runs) => runs.map((run, i) => ({run, i})).filter(({run}) => r
 
 const runOptions = (choices) => choices.map(({run, i}) => ({value: i, text: run.name}));
 
+// Of several runs, the one that is shown; on the screen a chooser names it, if there is one.
+function shownRun(run, runs, choices) {
+  if (runs.length === 1) return null;
+  return choices.length > 1 ? onPaper(run.name) : element("p", {class: "shown-run"}, run.name);
+}
+
 function mapsSection(runs) {
   const choices = attentive(runs);
   if (choices.length === 0) return [noAttention(runs)];
   const host = element("div", {});
-  const show = (i) => host.replaceChildren(...mapsOfRun(runs[i].attention));
+  const show = (i) => {
+    const parts = [shownRun(runs[i], runs, choices), ...mapsOfRun(runs[i].attention)];
+    host.replaceChildren(...parts.filter((part) => part !== null));
+  };
   show(choices[0].i);
   const controls = choices.length > 1 ?
       element("div", {class: "controls"}, chooser("Run", "maps-run", runOptions(choices), show)) :
@@ -125,6 +136,7 @@ function mapsOfRun(attention) {
   const grids = element("div", {class: "maps"});
   const scale = element("div", {});
   const epochName = element("output", {"for": "maps-epoch"});
+  const printed = onPaper();
   let maps = [];
   const update = () => {
     const top = scaleTop(largestShare(attention, state.what));
@@ -132,6 +144,8 @@ function mapsOfRun(attention) {
     const temperature = attention.temperature[state.at];
     epochName.textContent =
         `${attention.epoch[state.at]}, ${isNumber(temperature) ? `T = ${significant(temperature, 3)}` : "taps fixed"}`;
+    printed.textContent = `Epoch ${epochName.textContent}` +
+        (maps.length < attention.layers.length ? `; first and last four of ${attention.layers.length} layers` : "");
     for (const map of maps) map.update(state, top);
   };
   const arrange = () => {
@@ -144,7 +158,7 @@ function mapsOfRun(attention) {
       element("label", {}, "Epoch", epochSlider(state, update), epochName),
       attention.layers.length > 8 ? layersButton(state, attention.layers.length, arrange) : null);
   arrange();
-  return [controls, scale, grids];
+  return [controls, printed, scale, grids];
 }
 
 function whatSwitch(state, update) {
@@ -316,8 +330,8 @@ function agreementSection(runs) {
       y: {
         title: "Share of kept taps (%)",
         high: 100,
-        format: (number) => significant(number, 3),
-        exact: (number) => `${number.toFixed(1)} %`
+        format: axisNumber,
+        exact: (number) => `${number.toFixed(2)} %`
       }
     }));
   };
@@ -351,25 +365,30 @@ function stillNote(run) {
 
 // --- memory ---
 
-const isCifar10 = (run) => run.data !== null && /^cifar10($|[:,])/.test(run.data);
+// On all of its test images.
+const isCifar10 = ({test_set: set}) => set !== null && /^cifar10($|:)/.test(set) && !/[:,]limit=\d+/.test(set);
 
-// "folder:photos" of "folder:/home/me/photos,limit=100": what a heading has room for.
-function dataName(run) {
-  if (run.data === null) return "unknown data";
-  const [kind, path] = run.data.split(/:(.*)/s);
+// "folder:photos,limit=100" of "folder:/home/me/photos,limit=100": what a heading has room for. Where CIFAR lies does not
+// matter.
+function testSetName(run) {
+  if (run.test_set === null) return "unknown data";
+  if (isCifar10(run)) return "CIFAR-10";
+  const [kind, path] = run.test_set.split(/:(.*)/s);
+  const limit = /[:,](limit=\d+)/.exec(run.test_set);
+  if (kind.startsWith("cifar")) return limit ? `${kind}, ${limit[1]}` : kind;
   return path ? `${kind}:${path.replace(/\/+$/, "").split("/").pop()}` : kind;
 }
 
-// The paper's points are for CIFAR-10: runs on other data have charts of their own.
+// The paper's points are for CIFAR-10: runs with other test images have charts of their own.
 function memorySection(runs, paper) {
   const groups = new Map();
   for (const run of runs.filter((one) => isNumber(one.memory))) {
-    const name = isCifar10(run) ? "CIFAR-10" : dataName(run);
-    groups.set(name, [...(groups.get(name) || []), run]);
+    const set = isCifar10(run) ? "CIFAR-10" : run.test_set;
+    groups.set(set, [...(groups.get(set) || []), run]);
   }
   if (groups.size === 0) return [note("No run has a network that can be read.")];
-  const panels = [...groups].map(([name, ours]) => memoryPanel(name, ours, name === "CIFAR-10" ? paper : []));
-  if (!groups.has("CIFAR-10")) panels.push(note("The paper’s points are not shown: they are for CIFAR-10, and no run here uses it."));
+  const panels = [...groups].map(([set, ours]) => memoryPanel(testSetName(ours[0]), ours, set === "CIFAR-10" ? paper : []));
+  if (!groups.has("CIFAR-10")) panels.push(note("The paper’s points are not shown: they are for the whole test set of CIFAR-10, and no run here uses it."));
   return panels;
 }
 
@@ -411,7 +430,7 @@ function memoryPanel(name, runs, paper) {
     y: {
       title: "Test accuracy (%)",
       short: "accuracy",
-      format: (value) => significant(value, 3),
+      format: axisNumber,
       exact: (value) => `${value.toFixed(2)} %`
     }
   });
