@@ -98,10 +98,11 @@ const std::vector<RecipeField>& recipe_fields() {
       number("t_end", kMethod,
              "fraction of the steps after which the temperature stays constant, at t1 unless alpha is given", &R::t_end,
              1e-3, 1),
-      number("harden", kMethod,
-             "fraction of the steps after which attention is hard: the temperature has fallen to t1 by then, the taps are "
-             "fixed, and only the kept weights are trained from then on; 1: never",
-             &R::harden, 1e-3, 1),
+      number(
+          "harden", kMethod,
+          "fraction of the steps after which attention is hard: the temperature has fallen to t1 by then, the taps are "
+          "fixed, and only the kept weights are trained from then on; 1: never",
+          &R::harden, 1e-3, 1),
       number("alpha", kMethod, "factor of the temperature per step, instead of deriving it from t0, t1 and the steps",
              &R::alpha, 1e-6, 1),
       number("t_floor", kMethod, "the temperature never falls below this, until attention is hard (harden)",
@@ -195,8 +196,8 @@ const std::vector<RecipeField>& recipe_fields() {
            "learn from the outputs of this trained network too: a run, one of its checkpoints, or a .tap file",
            &R::teacher),
       number("teacher_weight", kOptimiser,
-             "fraction of the loss that compares with the teacher; the rest compares with labels", &R::teacher_weight, 0,
-             1),
+             "fraction of the loss that compares with the teacher; the rest compares with labels", &R::teacher_weight,
+             0, 1),
       number("teacher_temperature", kOptimiser, "outputs of both networks are divided by this before they are compared",
              &R::teacher_temperature, 0.01, 1000),
       toggle("sync_norm", kOptimiser, "several processes: batch norm over the images of all processes, not of each",

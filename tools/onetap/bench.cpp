@@ -445,7 +445,8 @@ void add_bench(CLI::App& app, Action& action) {
                        "calibrate ONNX Runtime's int8 with training images of this set: shapes, cifar10[:DIR], "
                        "cifar100[:DIR] or folder:DIR (default: random images)");
   data->option_text("TEXT");
-  verb->add_option("--images", options->images, "number of calibration images, spread evenly over the set as by 'quantize'")
+  verb->add_option("--images", options->images,
+                   "number of calibration images, spread evenly over the set as by 'quantize'")
       ->check(CLI::Range(1, 1 << 30))
       ->needs(data)
       ->option_text("N [512]");

@@ -205,8 +205,9 @@ void add_prune(CLI::App& app, Action& action) {
       ->required()
       ->check(CLI::IsMember({"l1", "nisp", "pcas"}))
       ->option_text("l1|nisp|pcas");
-  verb->add_option("--ratio", options->ratio,
-                   "fraction of the channels to remove: of every layer with l1 and nisp, of all layers together with pcas")
+  verb->add_option(
+          "--ratio", options->ratio,
+          "fraction of the channels to remove: of every layer with l1 and nisp, of all layers together with pcas")
       ->option_text("X");
   verb->add_option("--preset", options->preset,
                    "instead of --ratio: the shares of a published ResNet-56, layer by layer (Li et al.)")
