@@ -16,6 +16,12 @@ constexpr int64_t kStreamBytes = 256 << 10;
 // An expanded input that is larger leaves every cache.
 constexpr int64_t kMostExpanded = 16 << 20;
 
+constexpr int64_t kRowOfCopy = 24;
+
+bool is_within_border(const ConvShape& shape, const QuadLayout& layout) {
+  return shape.padding_h <= layout.border_h && shape.padding_w <= layout.border_w;
+}
+
 // For a few of them: std::memset takes longer to begin.
 void fill_pixels(uint8_t* to, int64_t pixels, uint8_t byte) {
   const uint8_t pixel[kQuad] = {byte, byte, byte, byte};
@@ -33,6 +39,7 @@ Int8ConvPlan::Int8ConvPlan(const ConvShape& shape, const Int8ConvWeights& weight
     : shape_(shape), layouts_(layouts), kernels_(&kernels), dense_(dense || shape.taps == 0) {
   choose_source();
   choose_outputs(weights);
+  read_strides(weights);
   if (is_expanded()) {
     expanded_at_ = scratch_bytes_;
     scratch_bytes_ += layouts_.x.quads() * kQuad * source_quad_ + QuadLayout::kReadBehind;
@@ -47,15 +54,17 @@ Int8ConvPlan::Int8ConvPlan(const ConvShape& shape, const Int8ConvWeights& weight
   write_outputs(weights, epilogue);
 }
 
+void Int8ConvPlan::read_as_it_lies() {
+  const QuadLayout& x = layouts_.x;
+  source_pitch_ = x.pitch();
+  source_quad_ = x.quad_bytes();
+  source_first_ = x.pixel(-shape_.padding_h, -shape_.padding_w);
+}
+
 void Int8ConvPlan::choose_source() {
   const QuadLayout& x = layouts_.x;
   const ConvShape& s = shape_;
-  if (s.stride_h == 1 && s.stride_w == 1 && s.padding_h <= x.border_h && s.padding_w <= x.border_w) {
-    source_pitch_ = x.pitch();
-    source_quad_ = x.quad_bytes();
-    source_first_ = x.pixel(-s.padding_h, -s.padding_w);
-    return;
-  }
+  if (s.stride_h == 1 && s.stride_w == 1 && is_within_border(s, x)) return read_as_it_lies();
   for (int64_t row = 0; row < std::min(s.stride_h, (s.kernel_h - 1) * s.dilation_h + 1); ++row) {
     for (int64_t column = 0; column < std::min(s.stride_w, (s.kernel_w - 1) * s.dilation_w + 1); ++column) {
       const auto is_of = [&](int64_t kernel, int64_t dilation, int64_t stride, int64_t rest) {
@@ -75,6 +84,23 @@ void Int8ConvPlan::choose_source() {
   scratch_bytes_ = x.quads() * source_quad_ + QuadLayout::kReadBehind;
 }
 
+// A copy takes about as long for a row of one of its parts as kRowOfCopy more loads and the choice of their pixels.
+void Int8ConvPlan::read_strides(const Int8ConvWeights& weights) {
+  const ConvShape& s = shape_;
+  const Int8Kernels& kernels = *kernels_->int8;
+  if (s.stride_h != 2 || s.stride_w != 2 || source_ != Int8Source::kQuads || !is_within_border(s, layouts_.x) ||
+      kernels.most_vectors(Int8Source::kStrided, outputs_) == 0) {
+    return;
+  }
+  const int64_t loads = count_entries(weights, source_, outputs_) * pieces_of(s.out_h() * s.out_w(), kernels.lanes);
+  const int64_t rows = layouts_.x.quads() * static_cast<int64_t>(parts_.size()) * part_rows_;
+  if (loads > kRowOfCopy * rows) return;
+  source_ = Int8Source::kStrided;
+  parts_.clear();
+  scratch_bytes_ = 0;
+  read_as_it_lies();
+}
+
 int64_t Int8ConvPlan::tap_offset(int64_t position) const {
   const ConvShape& s = shape_;
   const int64_t row = position / s.kernel_w * s.dilation_h, column = position % s.kernel_w * s.dilation_w;
@@ -92,21 +118,21 @@ int64_t Int8ConvPlan::tap_offset(int64_t position) const {
 void Int8ConvPlan::make_units() {
   const int64_t lanes = kernels_->int8->lanes, rows = shape_.out_h(), columns = shape_.out_w();
   const QuadLayout& y = layouts_.y;
-  if (source_ == Int8Source::kQuads && kernels_->int8->most_vectors(Int8Source::kTwoRows, outputs_) > 0 &&
-      2 * columns == lanes && rows % 2 == 0 && !gives_floats()) {
-    source_ = Int8Source::kTwoRows;
+  if (!is_expanded() && kernels_->int8->most_vectors(Int8Source::kTwoRows, outputs_) > 0 && 2 * columns == lanes &&
+      rows % 2 == 0 && !gives_floats()) {
     for (int64_t row = 0; row < rows; row += 2) {
-      add_unit(source_first_ + row * source_pitch_ * kQuad, y.pixel(row, 0), lanes, {});
+      add_unit(source_first_ + row * step() * source_pitch_ * kQuad, y.pixel(row, 0), lanes, {});
     }
+    source_ = is_strided(source_) ? Int8Source::kStridedTwoRows : Int8Source::kTwoRows;
     return;
   }
   const int64_t run = (rows - 1) * source_pitch_ + columns;
-  const bool in_runs =
-      !gives_floats() && source_pitch_ == y.pitch() && pieces_of(run, lanes) < rows * pieces_of(columns, lanes);
+  const bool in_runs = !gives_floats() && step() == 1 && source_pitch_ == y.pitch() &&
+                       pieces_of(run, lanes) < rows * pieces_of(columns, lanes);
   if (!in_runs) {
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t column = 0; column < columns; column += lanes) {
-        add_unit(source_first_ + (row * source_pitch_ + column) * kQuad,
+        add_unit(source_first_ + (row * source_pitch_ + column) * step() * kQuad,
                  gives_floats() ? row * columns + column : y.pixel(row, column), std::min(lanes, columns - column), {});
       }
     }
@@ -401,7 +427,7 @@ void Int8ConvPlan::run_tiles(const Int8ConvMemory& memory, int64_t first_unit, i
     tile.weights = weights_.get() + int64_t{from_[entry]} * outputs_ * words_per_output();
     tile.outputs = outputs_of_.data() + quad * kQuad;
     tile.y_quad = layouts_.y.quad_bytes();
-    tile.x_row = source_pitch_ * kQuad;
+    tile.x_second = source_ == Int8Source::kStrided ? kernels.lanes * kQuad : step() * source_pitch_ * kQuad;
     tile.y_row = layouts_.y.pitch() * kQuad;
     tile.y_zero = zero_byte(layouts_.y_type);
     tile.masks = masks_.data();

@@ -2,7 +2,8 @@
 //
 // Values lie in quads of channels between zeros (int8_layout.h), so that the pixels that a tap reads are one unaligned
 // vector of the input, wherever they are: nothing is packed. A stride takes the input apart first, into planes of every
-// stride-th pixel in scratch; so does a padding that is wider than the border.
+// stride-th pixel in scratch; so does a padding that is wider than the border. Where few outputs read each input, and
+// there are kernels for it, a stride of 2 is read as it lies instead: two vectors, of which every second pixel counts.
 //
 // For some outputs (a chunk of 1, 2 or 4) a stream lists what they read: for every quad of inputs and every position
 // that any of their slices keeps there, an offset and a weight for each of outputs x 4 inputs, 0 for slices that do not
@@ -71,8 +72,12 @@ class Int8ConvPlan {
 
   bool is_apart() const { return !parts_.empty(); }
   bool is_expanded() const { return source_ == Int8Source::kPairs; }
+  // From a pixel of the result to the next, in pixels of what is read.
+  int64_t step() const { return is_strided(source_) ? 2 : 1; }
   bool gives_floats() const { return layouts_.y_type == DType::kF32; }
   void choose_source();
+  void read_strides(const Int8ConvWeights& weights);
+  void read_as_it_lies();
   void make_units();
   void add_unit(int64_t x, int64_t y, int64_t pixels, const std::vector<uint8_t>& mask);
   int64_t tap_offset(int64_t position) const;

@@ -7,7 +7,7 @@
 //                channel, as V), max, choose (by a mask), narrow (four V, clamped, into their quads), every_second
 //   X, W         what a dot product takes: load_x, broadcast_w, load_w, dot
 //   with INT8_PAIRS: load_pair (either half of numbers from a place of its own), dot_pairs (of 16-bit numbers, added)
-//   with INT8_TWO_ROWS: load_two_rows, store_two_rows
+//   with INT8_TWO_ROWS: load_two_rows, store_two_rows; every_second also serves strides of 2
 //   rounded      floats over a scale, to the nearest integer and clamped; 0 for a NaN
 // and kFloatTarget, kLanes, kWeightWords, kInputOffset, most_vectors, kQuadCost and, with INT8_PAIRS, kPairCost. No
 // include guard: that is the point.
@@ -29,14 +29,15 @@ INT8_INLINE void unrolled(F&& f) {
 template <Int8Source kSource>
 INT8_INLINE ops::B load_pixels(const uint8_t* from, [[maybe_unused]] int64_t to_second_row) {
 #if defined(INT8_TWO_ROWS)
-  if constexpr (kSource == Int8Source::kTwoRows) return ops::load_two_rows(from, to_second_row);
+  if constexpr (is_of_two_rows(kSource)) return ops::load_two_rows(from, to_second_row);
 #endif
   return ops::load_bytes(from);
 }
 template <Int8Source kSource>
-INT8_INLINE ops::X load_inputs(const uint8_t* from, [[maybe_unused]] int64_t to_second_row) {
+INT8_INLINE ops::X load_inputs(const uint8_t* from, [[maybe_unused]] int64_t to_second) {
 #if defined(INT8_TWO_ROWS)
-  if constexpr (kSource == Int8Source::kTwoRows) return ops::load_two_rows(from, to_second_row);
+  if constexpr (is_strided(kSource)) return ops::every_second(ops::load_bytes(from), ops::load_bytes(from + to_second));
+  if constexpr (kSource == Int8Source::kTwoRows) return ops::load_two_rows(from, to_second);
 #endif
   return ops::load_x(from);
 }
@@ -55,8 +56,10 @@ INT8_INLINE void store_pixels(const Int8Tile& tile, const Int8Unit& unit, ops::B
 
 // What becomes of sums where floats leave, or where a factor is a quarter or more, and so rounds by the lower half of
 // the product: number by number. `sums` are `outputs` times `vectors`, and replaced by the results if those are bytes.
+// The first `first_row` pixels of a unit lie in one row.
 __attribute__((noinline)) inline void finish_slowly(const Int8Tile& tile, const uint8_t* residual,
-                                                    int64_t first_channel, int outputs, int vectors, ops::V* sums) {
+                                                    int64_t first_channel, int outputs, int vectors, int64_t first_row,
+                                                    ops::V* sums) {
   for (int r = 0; r < outputs; ++r) {
     const int64_t channel = first_channel + r;
     const Int8Output& output = tile.outputs[channel];
@@ -74,7 +77,8 @@ __attribute__((noinline)) inline void finish_slowly(const Int8Tile& tile, const 
       for (int64_t i = 0; i < kLanes; ++i) {
         auto total = static_cast<uint32_t>(lanes[i]) << tile.left_shift;
         if (residual != nullptr) {
-          const int32_t addend = residual[unit.y + i * kQuad + channel % kQuad] - tile.residual_zero;
+          const int64_t pixel = i < first_row ? i * kQuad : tile.y_row + (i - first_row) * kQuad;
+          const int32_t addend = residual[unit.y + pixel + channel % kQuad] - tile.residual_zero;
           total += static_cast<uint32_t>(addend) * static_cast<uint32_t>(output.residual_factor);
         }
         lanes[i] = requantized(static_cast<int32_t>(total), output.requantize);
@@ -123,7 +127,7 @@ void conv_tile(const Int8Tile& tile) {
         ops::W w[R];
         unrolled<R>([&](auto r) INT8_LAMBDA { w[r] = ops::broadcast_w(weights + int64_t{r} * kWeightWords); });
         unrolled<T>([&](auto t) INT8_LAMBDA {
-          const ops::X pixels = load_inputs<kSource>(x[t] + offset, tile.x_row);
+          const ops::X pixels = load_inputs<kSource>(x[t] + offset, tile.x_second);
           unrolled<R>([&](auto r) INT8_LAMBDA { sum[r][t] = ops::dot(sum[r][t], pixels, w[r]); });
         });
         weights += int64_t{R} * kWeightWords;
@@ -131,7 +135,7 @@ void conv_tile(const Int8Tile& tile) {
       if (__builtin_expect(tile.is_slow, 0)) {
         ops::V copy[R * T];
         unrolled<R * T>([&](auto i) INT8_LAMBDA { copy[i] = sum[i / T][i % T]; });
-        finish_slowly(tile, residual, quad * kQuad + first, R, T, copy);
+        finish_slowly(tile, residual, quad * kQuad + first, R, T, is_of_two_rows(kSource) ? kLanes / 2 : kLanes, copy);
         unrolled<R * T>([&](auto i) INT8_LAMBDA { sum[i / T][i % T] = copy[i]; });
       } else {
         if (tile.left_shift != 0) {
@@ -172,7 +176,7 @@ void conv_tile(const Int8Tile& tile) {
         bytes = ops::narrow(chunks[0][t], chunks[1][t], chunks[2][t], chunks[3][t], tile.y_zero);
       }
 #if defined(INT8_TWO_ROWS)
-      if constexpr (kSource == Int8Source::kTwoRows) return ops::store_two_rows(bytes, y + tile.units[t].y, tile.y_row);
+      if constexpr (is_of_two_rows(kSource)) return ops::store_two_rows(bytes, y + tile.units[t].y, tile.y_row);
 #endif
       store_pixels(tile, tile.units[t], bytes, y + tile.units[t].y);
     });
@@ -372,6 +376,8 @@ inline const Int8Kernels& int8_kernels() {
     fill_conv<Int8Source::kQuads, 4>(made);
 #if defined(INT8_TWO_ROWS)
     fill_conv<Int8Source::kTwoRows, 4>(made);
+    fill_conv<Int8Source::kStrided, 4>(made);
+    fill_conv<Int8Source::kStridedTwoRows, 4>(made);
 #endif
 #if defined(INT8_PAIRS)
     fill_conv<Int8Source::kPairs, 1>(made);

@@ -33,9 +33,17 @@ struct Int8Unit {
 constexpr int kMaxInt8Vectors = 8;
 
 // How a convolution reads its inputs: four channels of a pixel at a time, as they lie; the same, where a unit is two
-// rows; or two channels, each at a place of its own, which `expand` has made ready.
-enum class Int8Source { kQuads, kTwoRows, kPairs };
-constexpr int kInt8Sources = 3;
+// rows; every second pixel, for a stride of 2, likewise of one row or of two; or two channels, each at a place of its
+// own, which `expand` has made ready.
+enum class Int8Source { kQuads, kTwoRows, kStrided, kStridedTwoRows, kPairs };
+constexpr int kInt8Sources = 5;
+
+constexpr bool is_strided(Int8Source source) {
+  return source == Int8Source::kStrided || source == Int8Source::kStridedTwoRows;
+}
+constexpr bool is_of_two_rows(Int8Source source) {
+  return source == Int8Source::kTwoRows || source == Int8Source::kStridedTwoRows;
+}
 
 // Some units of some quads of outputs. The streams begin with the first quad: offsets of what to read, in bytes from a
 // unit's x (two of them for a pair), and for each of them the weights of the outputs that read it.
@@ -48,8 +56,9 @@ struct Int8Tile {
   const int32_t* weights = nullptr;
   const Int8Output* outputs = nullptr;
   uint8_t* y = nullptr;
-  int64_t y_quad = 0;            // bytes from one quad to the next
-  int64_t x_row = 0, y_row = 0;  // where units are two rows: bytes from one to the other
+  int64_t y_quad = 0;  // bytes from one quad to the next
+  // Where units are two rows: bytes from one to the other. x_second is also where a strided unit of one row goes on.
+  int64_t x_second = 0, y_row = 0;
   uint8_t y_zero = 0;
   const uint8_t* masks = nullptr;     // 0xFF: a pixel, 0: border
   const uint8_t* residual = nullptr;  // laid out as y

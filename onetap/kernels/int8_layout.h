@@ -32,7 +32,7 @@ struct QuadLayout {
     return height == other.height && width == other.width && border_h == other.border_h && border_w == other.border_w;
   }
 
-  static constexpr int64_t kReadBehind = 64;  // the widest vector
+  static constexpr int64_t kReadBehind = 128;  // two of the widest vectors, of which every second pixel is used
 };
 
 // Sets the borders of quads [first, last) to zeros.

@@ -87,6 +87,7 @@ struct Int8ConvCase {
   testing::ConvCase conv;  // shape, residual
   Int8ConvLayouts layouts;
   bool dense = false;
+  bool coarse = false;  // shifts of 32 in any case
   int64_t threads = 1;
   int64_t skew = 0;
 
@@ -133,7 +134,7 @@ void expect_conv_matches(const KernelSet& kernels, const Int8ConvCase& c, uint64
   std::vector<Requantize> requantize;
   std::vector<float> dequantize;
   const int left_shift = static_cast<int>(picker.random.coin() ? 0 : picker.pick(1, 6));
-  const bool has_coarse = picker.pick(0, 4) == 0;  // a single shift of 32 slows down the whole layer
+  const bool has_coarse = picker.pick(0, 4) == 0 || c.coarse;  // a single shift of 32 slows down the whole layer
   for (int64_t d = 0; d < s.out; ++d) {
     bias.push_back(static_cast<int32_t>(picker.pick(-100000, 100000)));
     factors.push_back(static_cast<int32_t>(picker.pick(-(1 << 20), 1 << 20)));
@@ -189,26 +190,49 @@ TEST_P(Int8Kernel, EveryWidthAndLayout) {
   uint64_t seed = 1000;
   for (const int64_t width : {1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33}) {
     for (const int64_t share : {1, 2, 4}) {
-      for (const int64_t share_inputs : {1, 4}) {
+      for (const int64_t share_inputs : {1, 4, 4, 4}) {
+        Picker picker{Random(seed, Purpose::kTest, 26)};
         Int8ConvCase c;
         ConvShape& s = c.conv.shape;
         s.in = 9, s.out = 10;
-        s.in_h = seed / 2 % 2 == 0 ? 5 : 8, s.in_w = width;
-        s.kernel_h = s.kernel_w = 3;
-        s.padding_h = s.padding_w = 1;
-        s.stride_h = s.stride_w = 1 + static_cast<int64_t>(seed % 2);
+        s.in_h = picker.pick(0, 1) == 0 ? 5 : 8, s.in_w = width;
+        s.kernel_h = s.kernel_w = picker.pick(0, 3) == 0 ? 1 : 3;
+        s.padding_h = s.padding_w = s.kernel_h / 2;
+        s.stride_h = s.stride_w = picker.pick(1, 2);
         s.taps = 1;
         s.share_outputs = share;
         s.share_inputs = share_inputs;
-        s.may_be_empty = seed % 3 == 0;
-        c.conv.residual = seed % 4 == 0;
+        s.may_be_empty = picker.pick(0, 2) == 0;
+        c.conv.residual = picker.random.coin();
         c.layouts.x = {s.in, s.in_h, s.in_w, 1, 1};
         c.layouts.y = {s.out, s.out_h(), s.out_w(), 1, 1};
-        c.layouts.x_type = seed % 5 == 0 ? DType::kI8 : DType::kU8;
+        c.layouts.x_type = picker.type();
+        c.layouts.residual_type = picker.type();
+        c.threads = picker.pick(1, 2);
         expect_conv_matches(*GetParam(), c, seed++);
         if (HasFatalFailure()) return;
       }
     }
+  }
+}
+
+// Units of two rows whose results are finished number by number: the second row of the residual lies behind a border.
+TEST_P(Int8Kernel, ResidualOfTwoRowsWithShiftsOf32) {
+  for (uint64_t seed = 2000; seed < 2008; ++seed) {
+    Int8ConvCase c;
+    ConvShape& s = c.conv.shape;
+    s.in = 8, s.out = 8;
+    s.stride_h = s.stride_w = seed % 2 == 0 ? 1 : 2;
+    s.in_h = s.in_w = 8 * s.stride_h;
+    s.kernel_h = s.kernel_w = 3;
+    s.padding_h = s.padding_w = 1;
+    s.taps = 1;
+    s.share_outputs = s.share_inputs = 4;
+    c.conv.residual = c.coarse = true;
+    c.layouts.x = {s.in, s.in_h, s.in_w, 1, 1};
+    c.layouts.y = {s.out, s.out_h(), s.out_w(), 1, 1};
+    expect_conv_matches(*GetParam(), c, seed);
+    if (HasFatalFailure()) return;
   }
 }
 
@@ -224,7 +248,7 @@ TEST_P(Int8Kernel, InputsAreReadAsIsCheapest) {
   const std::vector<int8_t> weight(16 * 16, 1);
   const std::vector<int32_t> bias(16, 0);
   const std::vector<Requantize> requantize(16, {1 << 30, 40});
-  const Int8ConvLayouts layouts{{16, 8, 8, 1, 1}, {16, 8, 8, 1, 1}};
+  Int8ConvLayouts layouts{{16, 8, 8, 1, 1}, {16, 8, 8, 1, 1}};
   const auto source_of = [&](int64_t share_inputs) {
     s.share_inputs = share_inputs;
     Random random(7, Purpose::kTest, 25);
@@ -235,6 +259,17 @@ TEST_P(Int8Kernel, InputsAreReadAsIsCheapest) {
   };
   const bool has_two_rows = kernels().lanes == 16 && kernels().most_vectors(Int8Source::kTwoRows, 4) > 0;
   EXPECT_EQ(source_of(4), has_two_rows ? Int8Source::kTwoRows : Int8Source::kQuads) << GetParam()->name;
+  s.stride_h = s.stride_w = 2;
+  s.in_h = s.in_w = 16;
+  layouts.x = {16, 16, 16, 1, 1};
+  const bool has_strided = kernels().most_vectors(Int8Source::kStrided, 4) > 0;
+  EXPECT_EQ(source_of(4), has_strided    ? Int8Source::kStridedTwoRows
+                          : has_two_rows ? Int8Source::kTwoRows
+                                         : Int8Source::kQuads)
+      << GetParam()->name;
+  s.stride_h = s.stride_w = 1;
+  s.in_h = s.in_w = 8;
+  layouts.x = {16, 8, 8, 1, 1};
   const bool has_pairs = kernels().expand != nullptr;
   EXPECT_EQ(has_pairs, kernels().most_vectors(Int8Source::kPairs, 4) > 0);
   EXPECT_EQ(source_of(1), has_pairs ? Int8Source::kPairs : source_of(4)) << GetParam()->name;
