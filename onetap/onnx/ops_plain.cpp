@@ -264,7 +264,9 @@ OnnxValue scaled(Converter& converter, const Operator& op, const OnnxValue& x, c
     draft.node = default_node(Op::kAffine);
     draft.tensors["weight"] = scale.empty() ? std::vector<float>(channels, 1) : std::move(scale);
     draft.tensors["bias"] = shift.empty() ? std::vector<float>(channels, 0) : std::move(shift);
-    return converter.add(op, std::move(draft), {x});
+    OnnxValue y = converter.add(op, std::move(draft), {x});
+    y.dims = x.dims;  // may be Cx1x1
+    return y;
   }
   std::vector<float>& weight = made.tensors["weight"];
   if (!scale.empty()) {

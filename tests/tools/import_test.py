@@ -166,6 +166,10 @@ class Operators(CommandTest):
             "Pad", "x", m.integers(0, 0, 1, 1, 0, 0, 1, 1), mode="reflect"))
         yield "a cycle, nodes out of order, or a missing value", made(13, node("Relu", "v1"), node("Relu", "v0"))
         yield "a cycle, nodes out of order, or a missing value", made(13, node("Relu", "nothing"))
+        # To an image of one pixel ONNX adds three numbers as columns.
+        yield "Add 'Add_2' (opset 13): expected constants of one number, or of one for each of 3 channels", made(
+            13, node("GlobalAveragePool"), lambda m: m.add("Mul", m.last, m.floats(3, 1, 1)),
+            lambda m: m.add("Add", m.last, m.floats(3)))
         yield "expected no pads around an image of one pixel", made(13, node("GlobalAveragePool"), lambda m: m.conv(
             3, 4, kernel=1, pads=[1, 1, 1, 1]))
         yield "expected a shape of 4294967296 numbers", made(13, lambda m: m.add(
