@@ -28,7 +28,7 @@ void Operator::refuse(const Error& problem) const {
 }
 
 void Operator::check_extents(size_t count) const {
-  if (count > kMaxOnnxExtents) refuse(fmt::format("a constant of at most {} extents, got {}", kMaxOnnxExtents, count));
+  if (count > kMaxOnnxExtents) refuse(fmt::format("at most {} extents, got {}", kMaxOnnxExtents, count));
 }
 
 std::string Operator::where() const {
@@ -259,6 +259,7 @@ const std::vector<int64_t>& Converter::integers(const Operator& op, int index) {
 std::vector<int64_t> Converter::axes(const Operator& op, size_t rank) {
   std::vector<int64_t> list = op.integers("axes").value_or(std::vector<int64_t>{});
   if (op.has_input(1)) list = integers(op, 1);
+  if (list.size() > kMaxOnnxExtents) op.refuse(fmt::format("at most {} axes, got {}", kMaxOnnxExtents, list.size()));
   for (int64_t& axis : list) {
     axis += axis < 0 ? static_cast<int64_t>(rank) : 0;
     if (axis < 0 || axis >= static_cast<int64_t>(rank)) op.refuse(fmt::format("axes of {} extents, got others", rank));
@@ -268,11 +269,13 @@ std::vector<int64_t> Converter::axes(const Operator& op, size_t rank) {
 }
 
 std::vector<int64_t> Converter::unsqueezed(const Operator& op, std::vector<int64_t> dims) {
-  const size_t added = op.has_input(1) ? integers(op, 1).size() : op.integers("axes").value_or(dims).size();
-  for (const int64_t axis : axes(op, dims.size() + added)) {
-    if (axis > static_cast<int64_t>(dims.size())) op.refuse("axes that differ");
-    dims.insert(dims.begin() + axis, 1);
-  }
+  const size_t added =
+      op.has_input(1) ? integers(op, 1).size() : op.integers("axes").value_or(std::vector<int64_t>{}).size();
+  const std::vector<int64_t> places = axes(op, dims.size() + added);
+  const auto twice = std::adjacent_find(places.begin(), places.end());
+  if (twice != places.end()) op.refuse(fmt::format("axes that differ, got {} twice", *twice));
+  op.check_extents(dims.size() + added);
+  for (const int64_t axis : places) dims.insert(dims.begin() + axis, 1);
   return dims;
 }
 

@@ -63,7 +63,7 @@ class Operator {
   [[noreturn]] void refuse(const std::string& expected) const;
   // The same of an error that says what is expected.
   [[noreturn]] void refuse(const Error& problem) const;
-  // kData if a constant has too many.
+  // kData if there are more than a constant may have.
   void check_extents(size_t count) const;
   // "Clip 'relu6' (opset 13)".
   std::string where() const;

@@ -221,8 +221,29 @@ class Operators(CommandTest):
         thin_factor = made(13, lambda m: m.add("Mul", "x", m.floats(1)))
         thin_factor.graph.initializer[0].dims[:] = [1] * 65
         yield "Mul 'Mul_0' (opset 13): expected a tensor of at most 64 extents, got 65", thin_factor
-        yield "Reshape 'Reshape_0' (opset 13): expected a constant of at most 64 extents, got 65", made(
+        yield "Reshape 'Reshape_0' (opset 13): expected at most 64 extents, got 65", made(
             13, lambda m: m.add("Mul", "x", m.add("Reshape", m.floats(1), m.integers(*[1] * 65))))
+        # Lists of axes that are longer than the extents there are, or name one twice.
+        def unsqueezed(constant, *axes):
+            return made(13, lambda m: m.add("Mul", "x", m.add("Unsqueeze", m.floats(1) if constant else "x",
+                                                              m.integers(*axes))))
+        for constant in (False, True):
+            yield "Unsqueeze 'Unsqueeze_0' (opset 13): expected axes that differ, got 1 twice", unsqueezed(
+                constant, 1, 0, 1)
+            yield "Unsqueeze 'Unsqueeze_0' (opset 13): expected axes that differ, got 0 twice", unsqueezed(
+                constant, 0, *[-4 if constant else -7] * 2)
+            yield "Unsqueeze 'Unsqueeze_0' (opset 13): expected at most 64 axes, got 100000", unsqueezed(
+                constant, *[0] * 100000)
+        yield "Unsqueeze 'Unsqueeze_0' (opset 13): expected at most 64 extents, got 65", unsqueezed(
+            True, *range(64))
+        yield "Unsqueeze 'Unsqueeze_0' (opset 9): expected axes that differ, got 2 twice", made(
+            9, lambda m: m.add("Unsqueeze", "x", axes=[2, 2]))
+        yield "Squeeze 'Squeeze_0' (opset 13): expected at most 64 axes, got 65", made(
+            13, lambda m: m.add("Squeeze", "x", m.integers(*[1] * 65)))
+        yield "Pad 'Pad_0' (opset 18): expected at most 4 axes, got 5", made(18, lambda m: m.add(
+            "Pad", "x", m.integers(*[0] * 10), "", m.integers(2, 2, 2, 2, 2)))
+        yield "Slice 'Slice_0' (opset 13): expected every step-th row and column", made(13, lambda m: m.add(
+            "Slice", "x", *[m.integers(*[value] * 5) for value in (0, 99, 2)]))
         yield "expected a 2-d convolution", made(13, lambda m: m.add("Conv", "x", m.floats(2, 3, 3)))
         yield "expected finite weights", made(13, lambda m: m.add(
             "Mul", "x", m.constant(np.full((3, 1, 1), np.nan, np.float32))))
