@@ -14,6 +14,9 @@ namespace {
 
 constexpr size_t kMaxNotes = 20;
 
+// Numbers that operators of constants may compute in all: for each one that was read from the model, and besides.
+constexpr int64_t kFoldedOfOne = 16, kFoldedFreely = 1 << 24;
+
 }  // namespace
 
 void Operator::refuse(const std::string& expected) const {
@@ -22,6 +25,10 @@ void Operator::refuse(const std::string& expected) const {
 
 void Operator::refuse(const Error& problem) const {
   throw Error(problem.kind(), fmt::format("[onnx] {}: {}", where(), without_room(problem.what())));
+}
+
+void Operator::check_extents(size_t count) const {
+  if (count > kMaxOnnxExtents) refuse(fmt::format("at most {} extents, got {}", kMaxOnnxExtents, count));
 }
 
 std::string Operator::where() const {
@@ -165,6 +172,7 @@ void Converter::find_needed() {
     for (const std::string& input : nodes_[i].node.input()) ++readers_[input];
   }
   ++readers_[output_name_];
+  unread_ = readers_;
 }
 
 bool Converter::has_one_reader(const std::string& value) const {
@@ -189,12 +197,32 @@ const OnnxValue& Converter::input(const Operator& op, int index) {
   return value;
 }
 
-OnnxConstant Converter::constant(const Operator& op, const onnx::Tensor& tensor) const {
+OnnxConstant Converter::constant(const Operator& op, const onnx::Tensor& tensor) {
+  OnnxConstant read;
   try {
-    return source_.constant(tensor);
+    read = source_.constant(tensor);
   } catch (const Error& problem) {
     op.refuse(problem);
   }
+  // Tensors may have their data in the same place of a file.
+  constexpr int64_t kMost = kMaxOnnxWeights + (1 << 24);  // scales and shapes, besides
+  read_count_ += static_cast<int64_t>(read.count());
+  if (read_count_ > kMost) op.refuse(fmt::format("constants of at most {} numbers in all, got more", kMost));
+  return read;
+}
+
+OnnxValue Converter::folded(const Operator& op, OnnxConstant constant) {
+  op.check_extents(constant.dims.size());
+  folded_count_ += static_cast<int64_t>(constant.count());
+  if (constant.bytes)
+    folded_count_ += static_cast<int64_t>(constant.bytes->values.size() + constant.bytes->scales.size());
+  const int64_t most = kFoldedFreely + kFoldedOfOne * read_count_;
+  if (folded_count_ > most) {
+    op.refuse(fmt::format("at most {} numbers computed of the model's {}, got more", most, read_count_));
+  }
+  OnnxValue value;
+  value.constant = std::make_shared<OnnxConstant>(std::move(constant));
+  return value;
 }
 
 const OnnxValue& Converter::computed(const Operator& op, int index) {
@@ -231,6 +259,7 @@ const std::vector<int64_t>& Converter::integers(const Operator& op, int index) {
 std::vector<int64_t> Converter::axes(const Operator& op, size_t rank) {
   std::vector<int64_t> list = op.integers("axes").value_or(std::vector<int64_t>{});
   if (op.has_input(1)) list = integers(op, 1);
+  if (list.size() > kMaxOnnxExtents) op.refuse(fmt::format("at most {} axes, got {}", kMaxOnnxExtents, list.size()));
   for (int64_t& axis : list) {
     axis += axis < 0 ? static_cast<int64_t>(rank) : 0;
     if (axis < 0 || axis >= static_cast<int64_t>(rank)) op.refuse(fmt::format("axes of {} extents, got others", rank));
@@ -240,11 +269,13 @@ std::vector<int64_t> Converter::axes(const Operator& op, size_t rank) {
 }
 
 std::vector<int64_t> Converter::unsqueezed(const Operator& op, std::vector<int64_t> dims) {
-  const size_t added = op.has_input(1) ? integers(op, 1).size() : op.integers("axes").value_or(dims).size();
-  for (const int64_t axis : axes(op, dims.size() + added)) {
-    if (axis > static_cast<int64_t>(dims.size())) op.refuse("axes that differ");
-    dims.insert(dims.begin() + axis, 1);
-  }
+  const size_t added =
+      op.has_input(1) ? integers(op, 1).size() : op.integers("axes").value_or(std::vector<int64_t>{}).size();
+  const std::vector<int64_t> places = axes(op, dims.size() + added);
+  const auto twice = std::adjacent_find(places.begin(), places.end());
+  if (twice != places.end()) op.refuse(fmt::format("axes that differ, got {} twice", *twice));
+  op.check_extents(dims.size() + added);
+  for (const int64_t axis : places) dims.insert(dims.begin() + axis, 1);
   return dims;
 }
 
@@ -289,12 +320,16 @@ OnnxValue Converter::add(const Operator& op, Op kind, const std::vector<OnnxValu
 }
 
 std::vector<float> Converter::weights(const Operator& op, const OnnxConstant& constant) {
-  weight_count_ += static_cast<int64_t>(constant.count());
-  if (weight_count_ > kMaxOnnxWeights) op.refuse("a network of at most 2^30 weights, got more");
+  count_weights(op, static_cast<int64_t>(constant.count()));
   const bool finite =
       std::all_of(constant.floats().begin(), constant.floats().end(), [](float value) { return std::isfinite(value); });
   if (!finite) op.refuse("finite weights, got NaN or infinity");
   return constant.floats();
+}
+
+void Converter::count_weights(const Operator& op, int64_t count) {
+  weight_count_ += count;
+  if (weight_count_ > kMaxOnnxWeights) op.refuse("a network of at most 2^30 weights, got more");
 }
 
 bool Converter::reads_constants_alone(const Operator& op) {
@@ -331,12 +366,12 @@ void Converter::convert_node(const FlatNode& flat) {
   release_constants(flat.node);
 }
 
-// Weights are in the draft now; who shares those of the file reads them again.
+// Those that nobody reads any more: weights are in the draft now.
 void Converter::release_constants(const onnx::Node& node) {
   for (const std::string& name : node.input()) {
+    if (--unread_.at(name) > 0) continue;
     const auto found = values_.find(name);
-    if (found == values_.end() || !found->second.is_constant()) continue;
-    if (initialisers_.count(name) > 0 || readers_.at(name) == 1) values_.erase(found);
+    if (found != values_.end() && found->second.is_constant()) values_.erase(found);
   }
 }
 

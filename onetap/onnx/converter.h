@@ -63,6 +63,8 @@ class Operator {
   [[noreturn]] void refuse(const std::string& expected) const;
   // The same of an error that says what is expected.
   [[noreturn]] void refuse(const Error& problem) const;
+  // kData if there are more than a constant may have.
+  void check_extents(size_t count) const;
   // "Clip 'relu6' (opset 13)".
   std::string where() const;
 
@@ -110,13 +112,17 @@ class Converter {
   bool is_result(const std::string& value) const { return value == output_name_; }
   int64_t batch() const { return batch_; }
 
-  // The numbers of a tensor; errors name the operator.
-  OnnxConstant constant(const Operator& op, const onnx::Tensor& tensor) const;
+  // The numbers of a tensor; errors name the operator. kData if all that were read are too many.
+  OnnxConstant constant(const Operator& op, const onnx::Tensor& tensor);
+  // What an operator computes of constants; kData if there is too much of it for the size of the model.
+  OnnxValue folded(const Operator& op, OnnxConstant constant);
   // A new draft of these inputs: checks it and infers its shape.
   OnnxValue add(const Operator& op, Draft draft, const std::vector<OnnxValue>& inputs);
   OnnxValue add(const Operator& op, Op kind, const std::vector<OnnxValue>& inputs);
   // A copy of a constant's floats as weights of the network; kData if all of them are too many.
   std::vector<float> weights(const Operator& op, const OnnxConstant& constant);
+  // So many weights that are not in the model, such as one number repeated for every channel.
+  void count_weights(const Operator& op, int64_t count);
   void note(std::string text) { notes_.push_back(std::move(text)); }
 
  private:
@@ -138,12 +144,12 @@ class Converter {
   std::vector<bool> is_needed_;
   std::unordered_map<std::string, const onnx::Tensor*> initialisers_;
   std::unordered_map<std::string, OnnxValue> values_;
-  std::unordered_map<std::string, int> readers_;
+  std::unordered_map<std::string, int> readers_, unread_;  // of a value: in all, and those that are not converted yet
   std::vector<Draft> drafts_;
   std::vector<std::string> notes_;
   std::string output_name_;
   int64_t batch_ = 1;
-  int64_t weight_count_ = 0;
+  int64_t weight_count_ = 0, read_count_ = 0, folded_count_ = 0;  // numbers
 };
 
 // What an operator becomes: the value of its first output.

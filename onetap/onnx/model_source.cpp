@@ -50,24 +50,22 @@ std::vector<float> from_bfloats(const std::string& raw) {
   return values;
 }
 
-using Values = std::variant<std::vector<float>, std::vector<int64_t>>;
-
 // One row per type of tensors that a network may have.
 struct TypeRow {
   onnx::Tensor::DataType type;
   size_t bytes;
-  Values (*from_raw)(const std::string& raw);
+  OnnxNumbers (*from_raw)(const std::string& raw);
 };
 const TypeRow kTypes[] = {
-    {onnx::Tensor::FLOAT, 4, [](const std::string& raw) -> Values { return converted<float, float>(raw); }},
-    {onnx::Tensor::DOUBLE, 8, [](const std::string& raw) -> Values { return converted<double, float>(raw); }},
-    {onnx::Tensor::FLOAT16, 2, [](const std::string& raw) -> Values { return from_halves(raw); }},
-    {onnx::Tensor::BFLOAT16, 2, [](const std::string& raw) -> Values { return from_bfloats(raw); }},
-    {onnx::Tensor::INT64, 8, [](const std::string& raw) -> Values { return converted<int64_t, int64_t>(raw); }},
-    {onnx::Tensor::INT32, 4, [](const std::string& raw) -> Values { return converted<int32_t, int64_t>(raw); }},
-    {onnx::Tensor::INT8, 1, [](const std::string& raw) -> Values { return converted<int8_t, int64_t>(raw); }},
-    {onnx::Tensor::UINT8, 1, [](const std::string& raw) -> Values { return converted<uint8_t, int64_t>(raw); }},
-    {onnx::Tensor::BOOL, 1, [](const std::string& raw) -> Values { return converted<uint8_t, int64_t>(raw); }},
+    {onnx::Tensor::FLOAT, 4, [](const std::string& raw) -> OnnxNumbers { return converted<float, float>(raw); }},
+    {onnx::Tensor::DOUBLE, 8, [](const std::string& raw) -> OnnxNumbers { return converted<double, float>(raw); }},
+    {onnx::Tensor::FLOAT16, 2, [](const std::string& raw) -> OnnxNumbers { return from_halves(raw); }},
+    {onnx::Tensor::BFLOAT16, 2, [](const std::string& raw) -> OnnxNumbers { return from_bfloats(raw); }},
+    {onnx::Tensor::INT64, 8, [](const std::string& raw) -> OnnxNumbers { return converted<int64_t, int64_t>(raw); }},
+    {onnx::Tensor::INT32, 4, [](const std::string& raw) -> OnnxNumbers { return converted<int32_t, int64_t>(raw); }},
+    {onnx::Tensor::INT8, 1, [](const std::string& raw) -> OnnxNumbers { return converted<int8_t, int64_t>(raw); }},
+    {onnx::Tensor::UINT8, 1, [](const std::string& raw) -> OnnxNumbers { return converted<uint8_t, int64_t>(raw); }},
+    {onnx::Tensor::BOOL, 1, [](const std::string& raw) -> OnnxNumbers { return converted<uint8_t, int64_t>(raw); }},
 };
 
 template <typename To, typename Field>
@@ -79,7 +77,7 @@ std::vector<To> values_of(const Field& field) {
 }
 
 // Of a tensor whose numbers lie in a field of their type.
-Values typed_values(const onnx::Tensor& tensor) {
+OnnxNumbers typed_values(const onnx::Tensor& tensor) {
   switch (tensor.data_type()) {
     case onnx::Tensor::FLOAT:
       return values_of<float>(tensor.float_data());
@@ -134,6 +132,10 @@ ModelSource ModelSource::parse(const std::string& bytes, std::string_view label)
 }
 
 OnnxConstant ModelSource::constant(const onnx::Tensor& tensor) const {
+  if (static_cast<size_t>(tensor.dims_size()) > kMaxOnnxExtents) {
+    fail_data("[onnx] expected a tensor of at most {} extents, got {} in '{}' ({})", kMaxOnnxExtents,
+              tensor.dims_size(), tensor.name(), label_);
+  }
   OnnxConstant constant;
   int64_t count = 1;
   for (const int64_t extent : tensor.dims()) {
@@ -153,17 +155,18 @@ OnnxConstant ModelSource::constant(const onnx::Tensor& tensor) const {
               tensor.name(), label_);
   }
   constant.type = tensor.data_type();
+  const auto numbers = [](OnnxNumbers read) { return std::make_shared<const OnnxNumbers>(std::move(read)); };
   const uint64_t bytes = static_cast<uint64_t>(count) * row->bytes;
   if (tensor.data_location() == onnx::Tensor::EXTERNAL) {
-    constant.values = row->from_raw(external_bytes(tensor, bytes));
+    constant.values = numbers(row->from_raw(external_bytes(tensor, bytes)));
   } else if (tensor.has_raw_data()) {
     if (tensor.raw_data().size() != bytes) {
       fail_data("[onnx] expected {} bytes in tensor '{}', got {} ({})", bytes, tensor.name(), tensor.raw_data().size(),
                 label_);
     }
-    constant.values = row->from_raw(tensor.raw_data());
+    constant.values = numbers(row->from_raw(tensor.raw_data()));
   } else {
-    constant.values = typed_values(tensor);
+    constant.values = numbers(typed_values(tensor));
   }
   if (constant.count() != static_cast<size_t>(count)) {
     fail_data("[onnx] expected {} numbers in tensor '{}', got {} ({})", count, tensor.name(), constant.count(), label_);

@@ -8,12 +8,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 namespace onetap {
 
 constexpr int64_t kMaxOnnxWeights = int64_t{1} << 30;  // of a network, and so of a tensor: 4 GiB
+constexpr size_t kMaxOnnxExtents = 64;                 // of a constant
 
 // Integers that a DequantizeLinear has made floats of: [outputs, ...], the zero being 0.
 struct OnnxBytes {
@@ -22,16 +24,22 @@ struct OnnxBytes {
   std::string problem;        // what keeps them from being the weights of an int8 layer; empty if nothing does
 };
 
+using OnnxNumbers = std::variant<std::vector<float>, std::vector<int64_t>>;
+
 // A constant of the model: floats, or whole numbers such as shapes and axes. No dimensions: one number.
 struct OnnxConstant {
   std::vector<int64_t> dims;
-  int32_t type = onnx::Tensor::UNDEFINED;  // as in the file, where it is from there
-  std::shared_ptr<const OnnxBytes> bytes;  // of floats that come from them
-  std::variant<std::vector<float>, std::vector<int64_t>> values;
+  int32_t type = onnx::Tensor::UNDEFINED;     // as in the file, where it is from there
+  std::shared_ptr<const OnnxBytes> bytes;     // of floats that come from them
+  std::shared_ptr<const OnnxNumbers> values;  // of all constants that differ from this one in their extents alone
 
-  bool is_float() const { return values.index() == 0; }
-  const std::vector<float>& floats() const { return std::get<0>(values); }
-  const std::vector<int64_t>& integers() const { return std::get<1>(values); }
+  template <typename Number>
+  void set(std::vector<Number> numbers) {
+    values = std::make_shared<const OnnxNumbers>(std::move(numbers));
+  }
+  bool is_float() const { return values->index() == 0; }
+  const std::vector<float>& floats() const { return std::get<0>(*values); }
+  const std::vector<int64_t>& integers() const { return std::get<1>(*values); }
   size_t count() const { return is_float() ? floats().size() : integers().size(); }
 };
 

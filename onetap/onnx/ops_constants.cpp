@@ -18,15 +18,16 @@ OnnxValue constant_value(OnnxConstant constant) {
   return value;
 }
 
-OnnxValue integer_list(std::vector<int64_t> values) {
+OnnxConstant integer_list(std::vector<int64_t> values) {
   OnnxConstant constant;
   constant.dims = {static_cast<int64_t>(values.size())};
-  constant.values = std::move(values);
-  return constant_value(std::move(constant));
+  constant.set(std::move(values));
+  return constant;
 }
 
 // With other extents and the same numbers.
 OnnxValue with_dims(const Operator& op, const OnnxConstant& constant, std::vector<int64_t> dims) {
+  op.check_extents(dims.size());
   int64_t count = 1;
   for (const int64_t extent : dims) {
     if (extent < 0 || (extent > 0 && count > std::numeric_limits<int64_t>::max() / extent))
@@ -50,14 +51,14 @@ OnnxValue fold_constant(Converter& converter, const Operator& op) {
   if (const onnx::Attribute* value = op.find("value")) {
     made = converter.constant(op, value->t());
   } else if (const onnx::Attribute* number = op.find("value_float")) {
-    made.values = std::vector<float>{number->f()};
+    made.set(std::vector<float>{number->f()});
   } else if (const onnx::Attribute* numbers = op.find("value_floats")) {
-    made.values = std::vector<float>(numbers->floats().begin(), numbers->floats().end());
+    made.set(std::vector<float>(numbers->floats().begin(), numbers->floats().end()));
     made.dims = {numbers->floats_size()};
   } else if (const onnx::Attribute* integer = op.find("value_int")) {
-    made.values = std::vector<int64_t>{integer->i()};
+    made.set(std::vector<int64_t>{integer->i()});
   } else if (const auto list = op.integers("value_ints")) {
-    return integer_list(*list);
+    made = integer_list(*list);
   } else {
     op.refuse("a constant of floats or whole numbers, got another kind");
   }
@@ -78,16 +79,16 @@ OnnxValue fold_cast(Converter& converter, const Operator& op) {
   if (to_float) {
     std::vector<float> values;
     for (const int64_t value : from.integers()) values.push_back(static_cast<float>(value));
-    made.values = std::move(values);
+    made.set(std::move(values));
   } else {
     std::vector<int64_t> values;
     for (const float value : from.floats()) {
       if (!(value > -9e18f && value < 9e18f)) op.refuse("floats that are whole numbers");
       values.push_back(static_cast<int64_t>(value));
     }
-    made.values = std::move(values);
+    made.set(std::move(values));
   }
-  return constant_value(std::move(made));
+  return converter.folded(op, std::move(made));
 }
 
 OnnxValue fold_reshape(Converter& converter, const Operator& op) {
@@ -130,7 +131,7 @@ View whole(const Operator& op, const OnnxConstant& from) {
   return view;
 }
 
-OnnxValue viewed(const OnnxConstant& from, const View& view) {
+OnnxValue viewed(Converter& converter, const Operator& op, const OnnxConstant& from, const View& view) {
   const int64_t count = std::accumulate(view.dims.begin(), view.dims.end(), int64_t{1}, std::multiplies<>());
   OnnxConstant made;
   made.dims = view.dims;
@@ -149,10 +150,10 @@ OnnxValue viewed(const OnnxConstant& from, const View& view) {
             at[axis] = 0;
           }
         }
-        made.values = std::move(taken);
+        made.set(std::move(taken));
       },
-      from.values);
-  return constant_value(std::move(made));
+      *from.values);
+  return converter.folded(op, std::move(made));
 }
 
 OnnxValue fold_transpose(Converter& converter, const Operator& op) {
@@ -170,7 +171,7 @@ OnnxValue fold_transpose(Converter& converter, const Operator& op) {
     view.dims[i] = before.dims[static_cast<size_t>(perm[i])];
     view.strides[i] = before.strides[static_cast<size_t>(perm[i])];
   }
-  return viewed(from, view);
+  return viewed(converter, op, from, view);
 }
 
 OnnxValue fold_shape(Converter& converter, const Operator& op) {
@@ -191,8 +192,8 @@ OnnxValue fold_gather(Converter& converter, const Operator& op) {
       op.refuse(fmt::format("places in 0..{}, got {}", from.size(), place));
     values.push_back(from[static_cast<size_t>(at)]);
   }
-  made.values = std::move(values);
-  return constant_value(std::move(made));
+  made.set(std::move(values));
+  return converter.folded(op, std::move(made));
 }
 
 OnnxValue fold_concat(Converter& converter, const Operator& op) {
@@ -204,7 +205,7 @@ OnnxValue fold_concat(Converter& converter, const Operator& op) {
     all.insert(all.end(), part.begin(), part.end());
     if (static_cast<int64_t>(all.size()) > kMostIntegers) op.refuse("a shorter list");
   }
-  return integer_list(std::move(all));
+  return converter.folded(op, integer_list(std::move(all)));
 }
 
 // One axis of a slice; first and last as ONNX counts them, which may be far outside.
@@ -252,7 +253,7 @@ OnnxValue fold_slice(Converter& converter, const Operator& op) {
     is_cut[static_cast<size_t>(axis)] = true;
     slice_axis(op, view, static_cast<size_t>(axis), starts[i], ends[i], steps[i]);
   }
-  return viewed(from, view);
+  return viewed(converter, op, from, view);
 }
 
 OnnxValue fold_constant_of_shape(Converter& converter, const Operator& op) {
@@ -261,17 +262,17 @@ OnnxValue fold_constant_of_shape(Converter& converter, const Operator& op) {
     if (extent < 0 || extent > kMostIntegers || (count *= extent) > kMostIntegers) op.refuse("a small shape");
   }
   OnnxConstant one;
-  one.values = std::vector<float>{0};
+  one.set(std::vector<float>{0});
   if (const onnx::Attribute* value = op.find("value")) one = converter.constant(op, value->t());
   if (one.count() != 1) op.refuse("one number to repeat");
   OnnxConstant made;
   made.dims = converter.integers(op, 0);
   if (one.is_float()) {
-    made.values = std::vector<float>(static_cast<size_t>(count), one.floats()[0]);
+    made.set(std::vector<float>(static_cast<size_t>(count), one.floats()[0]));
   } else {
-    made.values = std::vector<int64_t>(static_cast<size_t>(count), one.integers()[0]);
+    made.set(std::vector<int64_t>(static_cast<size_t>(count), one.integers()[0]));
   }
-  return constant_value(std::move(made));
+  return converter.folded(op, std::move(made));
 }
 
 int64_t combined(const Operator& op, int64_t a, int64_t b) {
@@ -302,8 +303,8 @@ OnnxValue fold_arithmetic(Converter& converter, const Operator& op) {
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = combined(op, a[a.size() == 1 ? 0 : i], b[b.size() == 1 ? 0 : i]);
   }
-  made.values = std::move(values);
-  return constant_value(std::move(made));
+  made.set(std::move(values));
+  return converter.folded(op, std::move(made));
 }
 
 }  // namespace
@@ -312,7 +313,7 @@ OnnxValue shape_value(const Operator& op, const std::vector<int64_t>& dims) {
   const auto rank = static_cast<int64_t>(dims.size());
   const auto place = [&](int64_t at) { return std::clamp(at < 0 ? std::max(at, -rank) + rank : at, int64_t{0}, rank); };
   const int64_t first = place(op.integer("start", 0)), last = std::max(first, place(op.integer("end", rank)));
-  return integer_list({dims.begin() + first, dims.begin() + last});
+  return constant_value(integer_list({dims.begin() + first, dims.begin() + last}));
 }
 
 ConvertOperator find_constant_operator(const std::string& op_type) {

@@ -27,7 +27,10 @@ void read_bias(Converter& converter, const Operator& op, int index, int64_t outp
   draft.bias_bytes = bias.bytes;
   std::vector<float>& values = draft.tensors["bias"];
   values = converter.weights(op, bias);
-  if (values.size() == 1) values.assign(static_cast<size_t>(outputs), values[0]);
+  if (values.size() == 1) {
+    converter.count_weights(op, outputs);
+    values.assign(static_cast<size_t>(outputs), values[0]);
+  }
   if (static_cast<int64_t>(values.size()) != outputs) {
     op.refuse(fmt::format("a bias of {} numbers, got {}", outputs, bias.count()));
   }
@@ -107,6 +110,7 @@ OnnxValue convert_conv(Converter& converter, const Operator& op) {
     op.refuse(fmt::format("a 2-d convolution, got weights of {} and an input of {} extents", weight.dims.size(),
                           x.dims.size() + 1));
   }
+  if (weight.count() == 0) op.refuse("weights, got none");
   const Extent2 kernel{weight.dims[2], weight.dims[3]};
   if (op.pair("kernel_shape", 0) != kernel && op.find("kernel_shape") != nullptr) {
     op.refuse(fmt::format("kernel_shape {}x{} as its weights have, got another", kernel.h, kernel.w));

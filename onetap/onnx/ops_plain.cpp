@@ -25,7 +25,10 @@ std::vector<float> per_channel(Converter& converter, const Operator& op, const O
   const OnnxConstant& constant = converter.floats(op, index);
   const std::vector<float> values = converter.weights(op, constant);
   const auto channels = static_cast<size_t>(x.dims[0]);
-  if (values.size() == 1) return std::vector<float>(channels, values[0]);
+  if (values.size() == 1) {
+    converter.count_weights(op, x.dims[0]);
+    return std::vector<float>(channels, values[0]);
+  }
   const size_t behind = x.dims.size() - 1;  // extents behind the channels
   const size_t rank = constant.dims.size();
   const bool has_place = rank > behind && constant.dims[rank - 1 - behind] == x.dims[0];
@@ -260,11 +263,14 @@ OnnxValue scaled(Converter& converter, const Operator& op, const OnnxValue& x, c
   const bool is_free = !made.rounding && !(is_layer && made.weight_bytes);
   const bool takes_in = alone && is_free && (is_layer || made.node.op == Op::kAffine);
   if (!takes_in) {
+    converter.count_weights(op, x.dims[0]);
     Draft draft;
     draft.node = default_node(Op::kAffine);
     draft.tensors["weight"] = scale.empty() ? std::vector<float>(channels, 1) : std::move(scale);
     draft.tensors["bias"] = shift.empty() ? std::vector<float>(channels, 0) : std::move(shift);
-    return converter.add(op, std::move(draft), {x});
+    OnnxValue y = converter.add(op, std::move(draft), {x});
+    y.dims = x.dims;  // may be Cx1x1
+    return y;
   }
   std::vector<float>& weight = made.tensors["weight"];
   if (!scale.empty()) {

@@ -93,11 +93,9 @@ OnnxValue fold_dequantize(Converter& converter, const Operator& op) {
     bytes->values[i] = static_cast<int32_t>(value);
     values[i] = static_cast<float>(value - zero) * scale.floats()[place];
   }
-  made.values = std::move(values);
+  made.set(std::move(values));
   made.bytes = std::move(bytes);
-  OnnxValue result;
-  result.constant = std::make_shared<OnnxConstant>(std::move(made));
-  return result;
+  return converter.folded(op, std::move(made));
 }
 
 ConvertOperator find_rounding_operator(const std::string& op_type) {

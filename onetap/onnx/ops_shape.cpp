@@ -133,6 +133,7 @@ OnnxValue convert_pad(Converter& converter, const Operator& op) {
   Dims pads = given;
   if (op.opset >= 18 && op.has_input(3)) {
     const Dims& axes = converter.integers(op, 3);
+    if (axes.size() > rank) op.refuse(fmt::format("at most {} axes, got {}", rank, axes.size()));
     if (given.size() != 2 * axes.size()) op.refuse("two pads per axis");
     pads.assign(2 * rank, 0);
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -173,8 +174,8 @@ OnnxValue convert_slice(Converter& converter, const Operator& op) {
   Draft draft;
   draft.node = default_node(Op::kSubsample);
   draft.node.out = x.dims[0];
-  bool is_whole =
-      ends.size() == starts.size() && axes.size() == starts.size() && (steps.empty() || steps.size() == starts.size());
+  bool is_whole = axes.size() <= dims.size() && ends.size() == starts.size() && axes.size() == starts.size() &&
+                  (steps.empty() || steps.size() == starts.size());
   for (size_t i = 0; is_whole && i < axes.size(); ++i) {
     const int64_t axis = axes[i] < 0 ? axes[i] + static_cast<int64_t>(dims.size()) : axes[i];
     const int64_t step = steps.empty() ? 1 : steps[i];

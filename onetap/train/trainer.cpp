@@ -18,6 +18,7 @@ class Trainer {
       : run_(files, graph, recipe, source, events, stop, ranks), records_(run_), tests_(run_), steps_(run_, records_) {}
 
   TrainOutcome run() try {
+    if (run_.stopped_at_start()) return TrainOutcome::kInterrupted;
     if (run_.state.step == 0 && !run_.recipe.init.empty()) tests_.test_start();
     run_.pace.start_sitting(run_.state.step, run_.state.wall_s);
     while (!run_.finished()) {

@@ -49,7 +49,8 @@ enum class TrainOutcome { kFinished, kInterrupted };
 
 // Trains the run from where its newest complete checkpoint stands (or from the start) to its end.
 // `recipe` is the run's own, resolved. When `stop` becomes true, the present step is finished, a checkpoint is
-// written and kInterrupted returned. kFailure if the loss, a weight or the test loss is no longer finite, or a file
+// written and kInterrupted returned; before statistics and ranges that the first step needs are there, no checkpoint is
+// written, and the run starts over. kFailure if the loss, a weight or the test loss is no longer finite, or a file
 // cannot be written; the message names the step and the last good checkpoint. What is not finite is never kept: neither
 // as a checkpoint nor in the journal.
 //

@@ -71,6 +71,7 @@ TrainingRun::TrainingRun(const RunFiles* run_files, const Graph& run_graph, cons
     if (!quantized && state.step == 0) give_norms_statistics();
   }
   join_ranks();
+  if (stopped_at_start_) return;
   find_teacher();
   engine = choose_engine(recipe, graph, source, schedule, module, *optimizer, events.on_notice, ranks,
                          gives_up_waiting(), teacher);
@@ -170,8 +171,8 @@ void TrainingRun::restore() {
 }
 
 // Takes images of the training set through the module, which a resumed run does not see again: `pass` gets what takes
-// one batch, or returns false. Returns the number of images.
-int64_t TrainingRun::evaluate_some(const std::function<void(const std::function<bool()>&)>& pass) {
+// one batch, or returns false. Returns the number of images; nothing if the run is to stop before it has them all.
+std::optional<int64_t> TrainingRun::evaluate_some(const std::function<void(const std::function<bool()>&)>& pass) {
   constexpr int64_t kImages = 512;
   const torch::NoGradGuard no_grad;
   const nn::EvaluationScope evaluation(module);
@@ -184,21 +185,24 @@ int64_t TrainingRun::evaluate_some(const std::function<void(const std::function<
     images += batch.images.size(0);
     return true;
   });
+  stopped_at_start_ = batches.stopped();
+  if (stopped_at_start_) return std::nullopt;
   average = WeightAverage(module, recipe.ema);
   return images;
 }
 
 // Of values, before anything is rounded.
 void TrainingRun::calibrate_ranges() {
-  const int64_t images = evaluate_some([&](const auto& forward) { quantized->calibrate(forward); });
-  notice(fmt::format("ranges of values are from {} training images", images));
+  const auto images = evaluate_some([&](const auto& forward) { quantized->calibrate(forward); });
+  if (images) notice(fmt::format("ranges of values are from {} training images", *images));
 }
 
 void TrainingRun::give_norms_statistics() {
   if (plain_norms_.empty()) return;
-  const int64_t images = evaluate_some([&](const auto& forward) { give_statistics(module, plain_norms_, forward); });
+  const auto images = evaluate_some([&](const auto& forward) { give_statistics(module, plain_norms_, forward); });
+  if (!images) return;
   notice(fmt::format("{} batch norms had no statistics, such as '{}': they have those of {} training images",
-                     plain_norms_.size(), plain_norms_.front(), images));
+                     plain_norms_.size(), plain_norms_.front(), *images));
 }
 
 // From here on all ranks stand where rank 0 does.
@@ -206,6 +210,7 @@ void TrainingRun::join_ranks() {
   if (share.group() == nullptr) return;
   share.check_data(source.train->size(), source.test->size());
   share.group()->start(device);
+  stopped_at_start_ = share.any(stopped_at_start_);
   state = share.spread(state);
   for (const auto& tensors : {nn::state_of(*module), optimizer->state(), average.state()}) share.spread(tensors);
   if (recipe.sync_norm && share.several()) synchronise_norms(module, *share.group());

@@ -40,6 +40,9 @@ class TrainingRun {
   // All steps of an epoch are done, and its tests are not.
   bool at_epoch_end() const;
   bool finished() const;
+  // Asked to stop before the network was as the first step needs it. Nothing of it may be kept: the run is to start
+  // over. The same on all ranks.
+  bool stopped_at_start() const { return stopped_at_start_; }
 
   StreamOptions stream_options(bool train) const;
   // What every line of metrics says of the last step.
@@ -89,12 +92,13 @@ class TrainingRun {
   void restore();
   void calibrate_ranges();
   void give_norms_statistics();
-  int64_t evaluate_some(const std::function<void(const std::function<bool()>&)>& pass);
+  std::optional<int64_t> evaluate_some(const std::function<void(const std::function<bool()>&)>& pass);
   void join_ranks();
   void find_teacher();
   std::function<bool()> gives_up_waiting() const;
 
   std::vector<std::string> plain_norms_;  // of what the run starts from
+  bool stopped_at_start_ = false;
 };
 
 }  // namespace onetap

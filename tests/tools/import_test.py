@@ -15,7 +15,7 @@ import unittest
 if python := os.environ.pop("ONETAP_PYTHON", None):
     os.execvp(python, [python, *sys.argv])
 
-from support import CommandTest, needs_no_training, onetap
+from support import ONETAP, CommandTest, needs_no_training, onetap
 
 try:
     import numpy as np
@@ -166,6 +166,10 @@ class Operators(CommandTest):
             "Pad", "x", m.integers(0, 0, 1, 1, 0, 0, 1, 1), mode="reflect"))
         yield "a cycle, nodes out of order, or a missing value", made(13, node("Relu", "v1"), node("Relu", "v0"))
         yield "a cycle, nodes out of order, or a missing value", made(13, node("Relu", "nothing"))
+        # To an image of one pixel ONNX adds three numbers as columns.
+        yield "Add 'Add_2' (opset 13): expected constants of one number, or of one for each of 3 channels", made(
+            13, node("GlobalAveragePool"), lambda m: m.add("Mul", m.last, m.floats(3, 1, 1)),
+            lambda m: m.add("Add", m.last, m.floats(3)))
         yield "expected no pads around an image of one pixel", made(13, node("GlobalAveragePool"), lambda m: m.conv(
             3, 4, kernel=1, pads=[1, 1, 1, 1]))
         yield "expected a shape of 4294967296 numbers", made(13, lambda m: m.add(
@@ -201,6 +205,45 @@ class Operators(CommandTest):
             m.add("Relu")
         yield ("BatchNormalization 'BatchNormalization_2' (opset 13): expected a linear layer directly before or behind",
                made(13, norm_of_an_activation))
+        def bias_for_no_weights(m):
+            weight = m.constant(np.zeros((2**29, 1, 0, 0), np.float32))
+            m.add("Conv", "x", weight, m.constant(np.zeros(1, np.float32)), group=3)
+        yield "Conv 'Conv_0' (opset 13): expected weights, got none", made(13, bias_for_no_weights)
+        # Small files: with 100000 nodes they would ask for hundreds of gigabytes.
+        def many(count, make):
+            return made(13, lambda m: m.add("Sum", "x", *[make(m, m.nodes) for _ in range(count)]))
+        yield "expected at most 16781328 numbers computed of the model's 257, got more", many(
+            300, lambda m, _: m.add("ConstantOfShape", m.integers(65536)))
+        def transposed(m, nodes):
+            matrix = nodes[0].input[0] if nodes else m.floats(1024, 1024)
+            return m.add("Transpose", matrix, perm=[1, 0])
+        yield "expected at most 33554432 numbers computed of the model's 1048576, got more", many(40, transposed)
+        thin_factor = made(13, lambda m: m.add("Mul", "x", m.floats(1)))
+        thin_factor.graph.initializer[0].dims[:] = [1] * 65
+        yield "Mul 'Mul_0' (opset 13): expected a tensor of at most 64 extents, got 65", thin_factor
+        yield "Reshape 'Reshape_0' (opset 13): expected at most 64 extents, got 65", made(
+            13, lambda m: m.add("Mul", "x", m.add("Reshape", m.floats(1), m.integers(*[1] * 65))))
+        # Lists of axes that are longer than the extents there are, or name one twice.
+        def unsqueezed(constant, *axes):
+            return made(13, lambda m: m.add("Mul", "x", m.add("Unsqueeze", m.floats(1) if constant else "x",
+                                                              m.integers(*axes))))
+        for constant in (False, True):
+            yield "Unsqueeze 'Unsqueeze_0' (opset 13): expected axes that differ, got 1 twice", unsqueezed(
+                constant, 1, 0, 1)
+            yield "Unsqueeze 'Unsqueeze_0' (opset 13): expected axes that differ, got 0 twice", unsqueezed(
+                constant, 0, *[-4 if constant else -7] * 2)
+            yield "Unsqueeze 'Unsqueeze_0' (opset 13): expected at most 64 axes, got 100000", unsqueezed(
+                constant, *[0] * 100000)
+        yield "Unsqueeze 'Unsqueeze_0' (opset 13): expected at most 64 extents, got 65", unsqueezed(
+            True, *range(64))
+        yield "Unsqueeze 'Unsqueeze_0' (opset 9): expected axes that differ, got 2 twice", made(
+            9, lambda m: m.add("Unsqueeze", "x", axes=[2, 2]))
+        yield "Squeeze 'Squeeze_0' (opset 13): expected at most 64 axes, got 65", made(
+            13, lambda m: m.add("Squeeze", "x", m.integers(*[1] * 65)))
+        yield "Pad 'Pad_0' (opset 18): expected at most 4 axes, got 5", made(18, lambda m: m.add(
+            "Pad", "x", m.integers(*[0] * 10), "", m.integers(2, 2, 2, 2, 2)))
+        yield "Slice 'Slice_0' (opset 13): expected every step-th row and column", made(13, lambda m: m.add(
+            "Slice", "x", *[m.integers(*[value] * 5) for value in (0, 99, 2)]))
         yield "expected a 2-d convolution", made(13, lambda m: m.add("Conv", "x", m.floats(2, 3, 3)))
         yield "expected finite weights", made(13, lambda m: m.add(
             "Mul", "x", m.constant(np.full((3, 1, 1), np.nan, np.float32))))
@@ -349,6 +392,22 @@ class Verb(CommandTest):
         self.succeeds("import", self.path("net.onnx"), "--tap", "-o", self.path("whole.tap"))
         with open(self.path("apart.tap"), "rb") as one, open(self.path("whole.tap"), "rb") as other:
             self.assertEqual(one.read(), other.read())
+
+    def test_a_constant_with_many_names_is_held_once(self):
+        numbers, count = 2**18, 2000  # 2 GB, were each of them a copy
+        builder = Builder(13)
+        constant, shape = builder.floats(numbers), builder.integers(1, numbers)
+        builder.add("Sum", "x", *[builder.add("Reshape", builder.add("Identity", constant), shape)
+                                  for _ in range(count)])
+        path = self.write("net.onnx", builder.model().SerializeToString())
+        process = subprocess.Popen([ONETAP, "import", path, "-o", self.path("mine")], stderr=subprocess.PIPE, text=True)
+        with process.stderr:
+            message = process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertIn("[onnx] Sum 'Sum_4000' (opset 13): expected input 1 to be computed", message)
+        self.assertEqual(process.returncode, 4)
+        self.assertLess(usage.ru_maxrss, 2**20)  # KiB
 
     def tap_convolutions(self, path):
         graph = json.loads(self.tensors(path)["__metadata__"]["graph"])

@@ -270,6 +270,33 @@ def vectors(m):
     m.add("Concat", m.last, x, axis=-1)
 
 
+# An image of one pixel stays an image for what reads it, also where no layer takes in a factor or a term.
+
+def one_pixel_hard_swish(m):
+    """The head of MobileNetV3 as code has it that writes its functions by hand."""
+    m.conv(3, 4)
+    m.add("GlobalAveragePool")
+    x = m.conv(4, 6, kernel=1, name="head")
+    m.add("Mul", x, relu6(m, m.add("Add", x, m.constant(np.float32(3))), "clip"))
+    m.add("Div", m.last, m.constant(np.float32(6)))
+    m.conv(6, 5, kernel=1, name="next")
+
+
+def one_pixel_norm(m):
+    m.conv(3, 4)
+    m.add("GlobalAveragePool")
+    m.add("BatchNormalization", m.last, m.floats(4, low=0.5), m.floats(4), m.floats(4), m.floats(4, low=0.3, high=2))
+    m.conv(4, 6, kernel=1, name="next")
+
+
+def one_pixel_factors(m):
+    m.conv(3, 4)
+    m.add("GlobalAveragePool")
+    x = m.add("Mul", m.last, m.floats(1, 4, 1, 1))  # has two readers
+    one = m.conv(4, 5, kernel=1, name="one", source=m.add("Add", x, m.floats(1, 4, 1, 1)))
+    m.add("Add", m.conv(4, 5, kernel=1, name="two", source=m.add("Sub", x, m.floats(4, 1, 1))), one)
+
+
 def softmax_at_the_end(m):
     m.conv(3, 4)
     m.add("GlobalAveragePool")
@@ -295,5 +322,5 @@ def constant_lists(m):
 
 
 CASES = [convolutions, batch_norms, functions, squeeze_excite, sums_and_products, pools, heads, shape_chain,
-         pads_and_slices, shared_values, softmax_at_the_end, one_pixel, constant_lists, hard_functions,
-         vectors]
+         pads_and_slices, shared_values, softmax_at_the_end, one_pixel, one_pixel_hard_swish,
+         one_pixel_norm, one_pixel_factors, constant_lists, hard_functions, vectors]

@@ -1,5 +1,9 @@
 // A training that is told to stop while it waits for data that do not come.
+#include "onetap/base/file.h"
+#include "onetap/base/text.h"
+#include "onetap/graph/batch_norm.h"
 #include "onetap/graph/sal.h"
+#include "onetap/nn/tensor_file.h"
 #include "onetap/train/sensitivity.h"
 #include "tests/graph/small_nets.h"
 #include "tests/support/blocked_dataset.h"
@@ -58,9 +62,9 @@ struct Result {
 };
 
 // Trains, and asks to stop as soon as a worker hangs in `blocked` (if any).
-Result train_on(const std::filesystem::path& root, EngineChoice engine, const DataSource& source,
+Result train_on(const std::filesystem::path& root, const Recipe& wanted, const DataSource& source,
                 const BlockedDataset* blocked) {
-  const Recipe recipe = resolve_recipe(small_recipe(engine), source);
+  const Recipe recipe = resolve_recipe(wanted, source);
   const Graph graph = recipe_network(recipe, 10, 32);
   const auto run = RunFiles(root).holds_run() ? RunDirectory::resume(root)
                                               : RunDirectory::create(root, recipe, graph, {{"onetap", "test"}});
@@ -79,6 +83,11 @@ Result train_on(const std::filesystem::path& root, EngineChoice engine, const Da
   asks.join();
   result.seconds_to_stop = std::chrono::duration<double>(std::chrono::steady_clock::now() - asked).count();
   return result;
+}
+
+Result train_on(const std::filesystem::path& root, EngineChoice engine, const DataSource& source,
+                const BlockedDataset* blocked) {
+  return train_on(root, small_recipe(engine), source, blocked);
 }
 
 RunState last_state(const std::filesystem::path& root) {
@@ -156,6 +165,36 @@ TEST(StopTwice, LeavesTheCheckpointAsItIs) {
     if (first) written = std::filesystem::last_write_time(checkpoint);
   }
   EXPECT_EQ(std::filesystem::last_write_time(checkpoint), written);
+}
+
+// While batch norms of an imported network get statistics: without any image, and with some of them. Nothing is kept of
+// it, and the run starts over.
+TEST_P(Stop, BeforeAllBatchNormsHaveStatisticsLeavesNothing) {
+  const TempDir dir;
+  Recipe recipe = small_recipe(GetParam());
+  const Source whole(-1, -1);
+  {
+    const nn::GraphModule module(recipe_network(resolve_recipe(recipe, whole.source), 10, 32));
+    const torch::NoGradGuard no_grad;
+    for (auto& buffer : module->named_buffers()) {
+      if (glob_match("*.running_var", buffer.key())) buffer.value().fill_(kPlainNormVariance);
+    }
+    recipe.init = (dir / "imported.safetensors").string();
+    write_file_atomic(recipe.init, nn::tensor_bytes(nn::state_of(*module)));
+  }
+  EXPECT_EQ(train_on(dir / "whole", recipe, whole.source, nullptr).outcome, TrainOutcome::kFinished);
+  for (const int64_t batches : {0, 3}) {
+    const auto root = dir / ("stopped-" + std::to_string(batches));
+    {
+      const Source hangs(image_of_batch(batches), -1);
+      const Result result = train_on(root, recipe, hangs.source, hangs.train.get());
+      EXPECT_EQ(result.outcome, TrainOutcome::kInterrupted);
+      EXPECT_LT(result.seconds_to_stop, 60);
+      EXPECT_TRUE(CheckpointFolder(RunFiles(root).checkpoints()).list().empty());
+    }
+    EXPECT_EQ(train_on(root, recipe, whole.source, nullptr).outcome, TrainOutcome::kFinished);
+    testing::expect_same_run(root, dir / "whole");
+  }
 }
 
 TEST(StopSensitivity, EndsTheWait) {
