@@ -468,6 +468,11 @@ class BadInput(Frontier):
         self.succeeds("frontier", run, "--no-eval", "-o", out, "--csv", self.path("link", "frontier.csv"), *QUICK)
         self.assertIn("frontier.csv", os.listdir(out))
 
+    def test_images_without_the_peer_that_takes_them(self):
+        run = self.make_run("run", 0.9)
+        self.refused(2, "--images requires --against", *self.command(run, "--no-eval", "--images", "5"))
+        self.assertFalse(os.path.exists(self.out))
+
     def test_impossible_accuracies_are_left_out(self):
         for name, accuracy in (("good", 0.9), ("more", 7), ("less", -0.5)):
             self.make_run("runs/" + name, accuracy)

@@ -91,6 +91,7 @@ void add_frontier(CLI::App& app, Action& action) {
           "training images that ONNX Runtime calibrates int8 networks with, spread over the set, as 'quantize' "
           "takes them")
       ->check(CLI::Range(1, 1 << 30))
+      ->needs(against)
       ->option_text("N [512]");
   verb->add_option("--threads", options->threads, "CPU threads of the timing")
       ->check(CLI::Range(1, 1024))
