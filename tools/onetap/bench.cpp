@@ -167,7 +167,7 @@ void add_rival(const BenchArguments& options, const std::shared_ptr<const Model>
   } else if (rival == "onnxruntime") {
     const PeerImages images = int8 ? images_of(options, bench.net, data) : PeerImages();
     auto benchmark = onnxruntime_benchmark(bench.net, bench.setting, images, version);
-    if (int8) version += fmt::format(", its own QDQ int8, {}", images.text);
+    if (int8) version += fmt::format(", its own QDQ int8, {}", images.text());
     add_entry(bench, "onnxruntime", version, std::move(benchmark), dense_macs, int8);
   } else {
     if (!training_installed())
