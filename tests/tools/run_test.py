@@ -200,14 +200,10 @@ class Targets(CommandTest):
     # The names of docs/runtime.md: of floats and of int8.
     NAMES = {"avx512", "avx2", "sse4", "sse2", "neon", "plain", "avx512vnni", "avxvnni", "neondot"}
 
-    def test_help_and_shells_offer_all_of_them(self):
+    def test_help_lists_all_of_them(self):
         for verb in ("run", "bench"):
             text, = re.findall(r"--target (\S+)", self.succeeds(verb, "--help").stdout)
             self.assertEqual(set(text.split("|")), self.NAMES, verb)
-            script = f'source <("$1" completion bash); COMP_WORDS=(onetap {verb} --target ""); COMP_CWORD=3; _onetap; ' \
-                'printf "%s\\n" "${COMPREPLY[@]}"'
-            words = subprocess.run(["bash", "-c", script, "bash", ONETAP], stdout=subprocess.PIPE, text=True, check=True).stdout
-            self.assertEqual(set(words.split()), self.NAMES, verb)
 
 
 class Bench(Tap):
