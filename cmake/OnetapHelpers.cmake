@@ -5,6 +5,7 @@ target_link_libraries(onetap_flags INTERFACE onetap_fmt)
 target_compile_features(onetap_flags INTERFACE cxx_std_17)
 target_compile_options(onetap_flags INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+  -Werror=switch  # a new op does not compile before every switch without a default has it
   $<$<BOOL:${ONETAP_WERROR}>:-Werror>)
 if(ONETAP_SANITIZE)
   target_compile_options(onetap_flags INTERFACE

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <set>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -163,7 +164,20 @@ void write_file_atomic(const fs::path& path, std::string_view text) {
   write_files_atomic({{path, text}});
 }
 
+fs::path full_path(const fs::path& path) {
+  std::error_code error;
+  const fs::path whole = fs::absolute(path, error);
+  if (error) return path;
+  const fs::path folder = fs::weakly_canonical(whole.parent_path(), error);
+  return (error ? whole.parent_path().lexically_normal() : folder) / whole.filename();
+}
+
 void write_files_atomic(const std::vector<WholeFile>& files) {
+  std::set<fs::path> places;
+  for (const WholeFile& file : files) {
+    if (places.insert(full_path(file.path)).second) continue;
+    fail_usage("[file] expected another place for each file, got {} twice", file.path.string());
+  }
   const auto aside = [](const fs::path& path) { return fs::path(path) += fmt::format(".{}.tmp", ::getpid()); };
   try {
     for (const WholeFile& file : files) {

@@ -61,8 +61,12 @@ struct WholeFile {
   std::string_view text;
 };
 
+// Absolute, and with the links in its folder resolved: two names of one file are equal. A link as the last part stays,
+// as a file that is written takes its place.
+std::filesystem::path full_path(const std::filesystem::path& path);
+
 // The same for several: all are written and synced under other names before the first is put in its place, so that a
-// full disk leaves every old file, and no new one.
+// full disk leaves every old file, and no new one. kUsage if two of them are one file.
 void write_files_atomic(const std::vector<WholeFile>& files);
 
 // Renames a whole, synced file to its name; the new name is on the disk when this returns. kUsage if that is the name

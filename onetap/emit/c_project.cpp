@@ -27,6 +27,18 @@ constexpr std::array kTakenNames = {
     "wctype",        "stdalign",   "stdatomic",  "stdnoreturn", "threads",  "uchar",   "arm_mve",        "arm_acle",
     "ALL_BUILD",     "ZERO_CHECK", "INSTALL",    "PACKAGE",     "RUN_TESTS"};
 
+bool is_c_identifier(std::string_view name) {
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) return false;
+  if (std::any_of(name.begin(), name.end(),
+                  [](unsigned char c) { return c > 127 || (std::isalnum(c) == 0 && c != '_'); }))
+    return false;
+  return std::find(kKeywords.begin(), kKeywords.end(), name) == kKeywords.end();
+}
+
+bool is_taken_name(std::string_view name) {
+  return std::find(kTakenNames.begin(), kTakenNames.end(), name) != kTakenNames.end();
+}
+
 // {0}: name, {1}: NAME.
 std::string header_text(const TapNet& net, const CProgram& program, const std::string& name, const CSizes& sizes) {
   const CValue &in = program.value(program.plan().input), &out = program.values.back();
@@ -205,16 +217,9 @@ GoldenSample golden_input(const Graph& graph) {
   return golden;
 }
 
-bool is_c_identifier(std::string_view name) {
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) return false;
-  if (std::any_of(name.begin(), name.end(),
-                  [](unsigned char c) { return c > 127 || (std::isalnum(c) == 0 && c != '_'); }))
-    return false;
-  return std::find(kKeywords.begin(), kKeywords.end(), name) == kKeywords.end();
-}
-
-bool is_taken_name(std::string_view name) {
-  return std::find(kTakenNames.begin(), kTakenNames.end(), name) != kTakenNames.end();
+void check_c_name(std::string_view name) {
+  if (!is_c_identifier(name)) fail_usage("[emit] expected a name that is a C identifier, got '{}'", name);
+  if (is_taken_name(name)) fail_usage("[emit] expected a name that neither CMake nor C uses, got '{}'", name);
 }
 
 std::string c_identifier_of(std::string_view name) {
@@ -226,8 +231,7 @@ std::string c_identifier_of(std::string_view name) {
 }
 
 CProject c_project(const TapNet& net, const CProgram& program, const std::string& name, const GoldenSample& golden) {
-  if (!is_c_identifier(name)) fail_usage("[emit] expected a name that is a C identifier, got '{}'", name);
-  if (is_taken_name(name)) fail_usage("[emit] expected a name that neither CMake nor C uses, got '{}'", name);
+  check_c_name(name);
   const CSource source(net, program, name, CSource::Purpose::kText);
   CProject project;
   project.sizes = source.sizes();

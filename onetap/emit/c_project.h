@@ -58,13 +58,13 @@ struct CProject {
   CSizes sizes;
 };
 
-bool is_c_identifier(std::string_view name);
-// Names of CMake's own targets and of headers of C.
-bool is_taken_name(std::string_view name);
+// kUsage if functions and files cannot have the name: it is no C identifier, or one of CMake's own targets or a header
+// of C has it.
+void check_c_name(std::string_view name);
 // The nearest C identifier that is not taken: "model_int8" of "model-int8", "test_net" of "test".
 std::string c_identifier_of(std::string_view name);
 
-// kUsage if the name is no C identifier or taken, an op has no C form, or a shape or the memory passes the limits of
+// kUsage as by check_c_name(), or if an op has no C form, or a shape or the memory passes the limits of
 // the generated code.
 CProject c_project(const TapNet& net, const CProgram& program, const std::string& name, const GoldenSample& golden);
 CProject c_project(const TapNet& net, const CProjectOptions& options, const GoldenSample& golden);

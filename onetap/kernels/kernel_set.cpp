@@ -41,6 +41,12 @@ const std::vector<const KernelSet*>& kernel_sets(DType type) {
   return found == table.end() ? none : found->second;
 }
 
+const std::vector<std::string>& target_names() {
+  static const std::vector<std::string> names = {"avx512vnni", "avxvnni", "avx512", "avx2", "sse4",
+                                                 "sse2",       "neondot", "neon",   "plain"};
+  return names;
+}
+
 const KernelSet& find_kernels(std::string_view target, DType type) {
   const std::vector<const KernelSet*>& rows = kernel_sets(type);
   if (target.empty()) {

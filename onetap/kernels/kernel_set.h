@@ -197,6 +197,10 @@ struct KernelSet : KernelKey {
 // everywhere. Empty if there are no kernels of the type.
 const std::vector<const KernelSet*>& kernel_sets(DType type = DType::kF32);
 
+// Every target that a row of some build has, of any type: what help and shells offer. This build may have fewer of
+// them, and this CPU run fewer.
+const std::vector<std::string>& target_names();
+
 // The row of that target and type: kUsage, listing the targets there are, if there is none. An empty target is that of
 // ONETAP_TARGET, or the best.
 const KernelSet& find_kernels(std::string_view target = {}, DType type = DType::kF32);

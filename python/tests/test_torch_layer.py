@@ -366,6 +366,23 @@ class Schedule(TestCase):
                 hard = net.mask()
             np.testing.assert_allclose(net.mask().detach(), hard, atol=1e-6)
 
+    def test_the_soft_network_is_the_hard_one_once_taps_are_fixed(self):
+        x = torch.randn(2, 4, 6, 6)
+        for net, optimiser, schedule in self.each_hardening():
+            # Before, at step 5, and after the steps of hardening and of the end.
+            for steps, is_hard in ((5, False), (1, True), (6, True)):
+                self.train(net, optimiser, schedule, steps)
+                with torch.no_grad():
+                    soft = net(x)
+                    with sal.hard(net):
+                        hard = net(x)
+                self.assertEqual(schedule.is_hard, is_hard)
+                gap = (soft - hard).abs().max().item() / hard.abs().max().item()
+                if is_hard:
+                    self.assertLess(gap, 1e-6)
+                else:
+                    self.assertGreater(gap, 1e-3, "the comparison sees a soft network")
+
     def test_a_state_from_before_hardening_trains_the_taps_again(self):
         for net, optimiser, schedule in self.each_hardening():
             self.train(net, optimiser, schedule, 1)

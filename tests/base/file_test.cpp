@@ -116,6 +116,22 @@ TEST(File, SeveralFilesAreAllThereOrNone) {
   EXPECT_EQ(entries(dir.path()), 2u);
 }
 
+TEST(File, SeveralFilesHaveSeveralNames) {
+  const TempDir dir;
+  write_text(dir / "a", "old");
+  fs::create_directory(dir / "folder");
+  fs::create_directory_symlink(dir.path(), dir / "link");
+  for (const fs::path& again : {dir / "a", dir / "." / "a", dir / "folder" / ".." / "a", dir / "link" / "a"}) {
+    expect_error(ErrorKind::kUsage, "twice", [&] { write_files_atomic({{dir / "a", "new"}, {again, "other"}}); });
+    EXPECT_EQ(read_text(dir / "a"), "old");
+  }
+  EXPECT_EQ(entries(dir.path()), 3u);
+  // A link is replaced, not followed.
+  fs::create_symlink(dir / "a", dir / "b");
+  write_files_atomic({{dir / "a", "new"}, {dir / "b", "other"}});
+  EXPECT_EQ(read_text(dir / "a") + ' ' + read_text(dir / "b"), "new other");
+}
+
 TEST(File, AStagedDirectoryHasTheModeOfTheEmptyOneInItsPlace) {
   const TempDir dir;
   fs::create_directory(dir / "there");

@@ -2,6 +2,7 @@
 #include "onetap/kernels/x86_features.h"
 #include "tests/support/support.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 
@@ -30,6 +31,15 @@ TEST(Dispatch, SetsAreCompleteAndNamedOnce) {
         << set->name;
   }
   EXPECT_STREQ(kernel_sets().back()->name, "plain");
+}
+
+TEST(Dispatch, EveryRowHasANameThatIsOffered) {
+  const std::vector<std::string>& names = target_names();
+  for (const DType type : {DType::kF32, DType::kI8}) {
+    for (const KernelSet* set : kernel_sets(type)) {
+      EXPECT_EQ(std::count(names.begin(), names.end(), set->name), 1) << set->name;
+    }
+  }
 }
 
 #if defined(ONETAP_HAVE_HIGHWAY)

@@ -142,6 +142,28 @@ class CalibrationImages(Int8):
                      "--against", "onnxruntime", "--images", 3, "-o", self.path("out"), *QUICK, env=self.env)
         self.assertEqual(self.reds(), [20 * place for place in (0, 4, 8)])
 
+    def test_images_are_written_one_by_one(self):
+        int8 = self.quantized(self.tap("net.tap"))
+        images, image = 10000, 3 * 32 * 32 * 4
+        child = subprocess.Popen([ONETAP, "bench", int8, "--against", "onnxruntime", "--data", f"shapes:train={images},test=1",
+                                  "--images", str(images), "--json", *QUICK], stdout=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL, env={**os.environ, **self.env})
+        child.stdout.read()
+        child.stdout.close()
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(child.returncode, 0)
+        self.assertEqual(os.path.getsize(self.kept), images * image)
+        self.assertLess(usage.ru_maxrss * 1024, images * image)
+
+    def test_more_images_than_fit_a_file(self):
+        int8 = self.quantized(self.tap("net.tap", "--image-size", 224))
+        # 4 GiB of 3x224x224 floats.
+        self.refused(2, "at most 7133 calibration images of 150528 floats (4.3 GB) for ONNX Runtime, got --images 8000",
+                     "bench", int8, "--against", "onnxruntime", "--data", "shapes:train=8000,test=1", "--images", 8000,
+                     env=self.env)
+        self.assertFalse(os.path.exists(self.kept))
+
     def test_quantize_without_training_images(self):
         model = self.network("net.tap")
         for name in "ab":

@@ -334,7 +334,6 @@ class Fronts(Frontier):
                           *QUICK)
             self.assertIn(name, os.listdir(out))
         page = os.path.join(out, "index.html")
-        self.refused(2, "another file for --csv than the page", "frontier", dense, "-o", out, "--csv", page)
         os.unlink(page)
         os.mkdir(page)
         self.refused(2, "expected a file for the page, got the folder", "frontier", dense, "-o", out)
@@ -447,6 +446,32 @@ class BadInput(Frontier):
                             (["-o", ""], "got an empty one")):
             self.refused(2, part, "frontier", run, "--no-eval", *flags)
         self.assertFalse(os.path.exists(self.path("other")))
+
+    def test_a_copy_in_the_place_of_another_result(self):
+        run, out = self.make_run("run", 0.9), self.path("results")
+        taken = ["frontier.md", "equal-accuracy.csv", "frontier.json", "index.html", "models", "CIFAR-10-bytes.svg"]
+        for is_there in (False, True):
+            for name in taken:
+                self.refused(2, f"that no other result has, got {out}/{name}", "frontier", run, "--no-eval", "-o", out,
+                             "--csv", os.path.join(out, name), *QUICK)
+            self.refused(2, "expected a file for --csv, got the folder", "frontier", run, "-o", out, "--csv", out + "/")
+            self.assertEqual(os.path.exists(out), is_there)
+            if not is_there:
+                self.refused(2, "that no other result has", "frontier", run, "-o", out, "--csv", out)
+                self.refused(2, "that no other result has", "frontier", run, "-o", out + "/deep", "--csv", out)
+                os.mkdir(out)
+        self.refused(2, "that no other result has", "frontier", run, "-o", out + ".html", "--csv", out + ".html")
+        os.symlink(out, self.path("link"))
+        self.refused(2, "that no other result has", "frontier", run, "-o", out, "--csv", self.path("link", "frontier.md"))
+        self.assertEqual(os.listdir(out), [])
+        # The points themselves, by another name of the folder.
+        self.succeeds("frontier", run, "--no-eval", "-o", out, "--csv", self.path("link", "frontier.csv"), *QUICK)
+        self.assertIn("frontier.csv", os.listdir(out))
+
+    def test_images_without_the_peer_that_takes_them(self):
+        run = self.make_run("run", 0.9)
+        self.refused(2, "--images requires --against", *self.command(run, "--no-eval", "--images", "5"))
+        self.assertFalse(os.path.exists(self.out))
 
     def test_impossible_accuracies_are_left_out(self):
         for name, accuracy in (("good", 0.9), ("more", 7), ("less", -0.5)):

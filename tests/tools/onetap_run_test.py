@@ -75,7 +75,10 @@ class OnetapRun(CommandTest):
         self.refused(4, IMAGES[0], IMAGES[0], IMAGES[0])
 
     def test_help_version_and_a_full_disk(self):
-        self.assertIn("usage", self.succeeds("--help").stdout)
+        help_text = self.succeeds("--help").stdout
+        self.assertIn("usage", help_text)
+        self.assertIn("neondot", help_text)
+        self.assertIn("avx512vnni", help_text)
         self.assertRegex(self.succeeds("--version").stdout, r"^onetap-run \d+\.\d+\.\d+\n$")
         with open("/dev/full", "wb") as full:
             result = subprocess.run([ONETAP, MODEL, IMAGES[0]], stdout=full, stderr=subprocess.PIPE, text=True)

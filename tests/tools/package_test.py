@@ -152,6 +152,7 @@ class Packages(unittest.TestCase):
         for name in ("quick.toml", "recipes/quick.toml"):
             result = sweep(name)
             self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("using " + os.path.realpath(self.root) + "/usr/share/onetap/recipes/quick.toml", result.stderr)
         # A file of the user's own comes first.
         with open(os.path.join(folder, "quick.toml"), "w") as file:
             file.write("epochs = 'many'\n")

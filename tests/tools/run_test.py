@@ -196,6 +196,16 @@ class HugeNetwork(Tap):
         self.refused(2, "for ONETAP_MEMORY, got 'much'", "bench", tap, env={"ONETAP_MEMORY": "much"})
 
 
+class Targets(CommandTest):
+    # The names of docs/runtime.md: of floats and of int8.
+    NAMES = {"avx512", "avx2", "sse4", "sse2", "neon", "plain", "avx512vnni", "avxvnni", "neondot"}
+
+    def test_help_lists_all_of_them(self):
+        for verb in ("run", "bench"):
+            text, = re.findall(r"--target (\S+)", self.succeeds(verb, "--help").stdout)
+            self.assertEqual(set(text.split("|")), self.NAMES, verb)
+
+
 class Bench(Tap):
     def test_json_has_what_scripts_rely_on(self):
         result = json.loads(self.succeeds("bench", self.tap("--share", 4), "--against", "dense", "--layers", "--threads",

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import shutil
 import signal
 import subprocess
 import unittest
@@ -205,6 +206,33 @@ class Runs(Sweep):
                          [{"name": "seed=0", "state": "finished"}, {"name": "seed=1", "state": "resumes"},
                           {"name": "seed=2", "state": "new"}])
         self.assertEqual([row["state"] for row in self.rows()], ["finished", "stopped"])
+
+
+class Recipes(Sweep):
+    def setUp(self):
+        super().setUp()
+        # Installed recipes lie beside the program; what it links is found from a copy of it, too.
+        self.program = self.path("bin", "onetap")
+        os.makedirs(os.path.dirname(self.program))
+        shutil.copy(ONETAP, self.program)
+        self.recipe = self.write("share/onetap/recipes/mine.toml", 'arch = "resnet8"\ndata = "shapes"\nepochs = 1\n')
+        os.makedirs(self.path("here", "recipes"))
+
+    def said(self, *arguments):
+        result = subprocess.run([self.program, "sweep", "--grid", "seed=0", "--dry-run", "--program", PROGRAM, "--out", "x",
+                                 *arguments], capture_output=True, text=True, cwd=self.path("here"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stderr
+
+    def test_an_installed_recipe_is_named(self):
+        for name in ("mine.toml", "recipes/mine.toml"):
+            self.assertEqual(self.said(name).count(f"using {os.path.realpath(self.recipe)}\n"), 1, name)
+            self.assertNotIn("using", self.said("-q", name))
+
+    def test_a_recipe_of_ones_own_comes_first(self):
+        for name in ("recipes/mine.toml", "mine.toml"):
+            shutil.copy(self.recipe, self.path("here", name))
+            self.assertNotIn("using", self.said(name))
 
 
 class Interrupts(Sweep):

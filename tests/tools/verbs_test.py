@@ -231,12 +231,13 @@ class Completion(CommandTest):
                                 stdout=subprocess.PIPE, check=True)
         return result.stdout.split()
 
+    TARGETS = "avx512vnni avxvnni avx512 avx2 sse4 sse2 neondot neon plain"  # of floats and of int8
     # The words so far, and what must be offered next: by every shell the same.
     VALUES = ((["export", "--schedule"], "rows layers"), (["sweep", "--schedule"], "step cosine"),
               (["export", "--to"], "safetensors onnx c"), (["frontier", "--against"], "onnxruntime"),
               (["bench", "--against"], "dense one-thread float onnxruntime libtorch"),
               (["quantize", "--calibration"], "minmax percentile mse"), (["count", "--rules"], "paper plain"),
-              (["run", "--target"], "avx512 avx2 sse4 neon plain"), (["eval", "--checkpoint"], "last best"),
+              (["run", "--target"], TARGETS), (["bench", "--target"], TARGETS), (["eval", "--checkpoint"], "last best"),
               (["nets", "resnet20", "--color"], "auto always never"))
     ARCHITECTURES = {"resnet20", "resnet110", "resnet-w", "shiftresnet56", "shiftnet-a", "asresnet", "mobilenetv2",
                      "squeezenet"}

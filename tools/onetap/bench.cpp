@@ -17,9 +17,9 @@
 #include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/network_argument.h"
-#include "tools/onetap/offered_words.h"
 #include "tools/onetap/opened_data.h"
 #include "tools/onetap/table.h"
+#include "tools/onetap/target_option.h"
 #include "tools/onetap/training.h"
 
 #include <fmt/format.h>
@@ -167,7 +167,7 @@ void add_rival(const BenchArguments& options, const std::shared_ptr<const Model>
   } else if (rival == "onnxruntime") {
     const PeerImages images = int8 ? images_of(options, bench.net, data) : PeerImages();
     auto benchmark = onnxruntime_benchmark(bench.net, bench.setting, images, version);
-    if (int8) version += fmt::format(", its own QDQ int8, {}", images.text);
+    if (int8) version += fmt::format(", its own QDQ int8, {}", images.text());
     add_entry(bench, "onnxruntime", version, std::move(benchmark), dense_macs, int8);
   } else {
     if (!training_installed())
@@ -450,10 +450,7 @@ void add_bench(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1 << 30))
       ->needs(data)
       ->option_text("N [512]");
-  verb->add_option("--target", options->model.target,
-                   "kernels to use (default: ONETAP_TARGET, or the best for this CPU)")
-      ->check(offered(target_words()))
-      ->option_text(join(target_words(), "|") + "|...");
+  add_target_option(*verb, options->model.target);
   verb->add_flag("--tune", options->model.tune, "time alternatives for every layer, and store the fastest");
   add_memory_option(*verb, options->model.memory_limit);
   verb->add_option("--seconds", options->seconds, "time to measure each network")

@@ -42,7 +42,7 @@ class OnnxRuntime : public Benchmark {
                                         folder_.file("bench.py"), folder_.file("model.onnx"), folder_.file("input.bin"),
                                         std::to_string(setting.threads)};
     if (net.is_int8()) {
-      write_file_atomic(folder_.file("images.bin"), bytes_of(images.floats));
+      images.write(folder_.file("images.bin"));
       command.insert(command.end(), {"int8", folder_.file("images.bin")});
     }
     child_ = std::make_unique<Child>(command);
@@ -55,7 +55,7 @@ class OnnxRuntime : public Benchmark {
     version = answer[1];
     // Two ways of rounding to bytes agree less than two orders of adding up floats do.
     const std::vector<std::string> outputs(answer.begin() + 2, answer.end());
-    net.is_int8() ? check_outputs(floats, images.floats, outputs, 0.5)
+    net.is_int8() ? check_outputs(floats, images.first(), outputs, 0.5)
                   : check_outputs(net, setting.images, outputs, 1e-3);
   }
 

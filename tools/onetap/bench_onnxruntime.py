@@ -27,7 +27,7 @@ if len(sys.argv) > 4:
 
     logging.disable(logging.WARNING)
     shape = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]).get_inputs()[0]
-    images = numpy.fromfile(sys.argv[5], dtype=numpy.float32).reshape([-1, 1] + shape.shape[1:])
+    images = numpy.memmap(sys.argv[5], dtype=numpy.float32, mode="r").reshape([-1, 1] + shape.shape[1:])
 
     class Images(quantization.CalibrationDataReader):
         def __init__(self):
@@ -35,7 +35,7 @@ if len(sys.argv) > 4:
 
         def get_next(self):
             image = next(self.rest, None)
-            return None if image is None else {shape.name: image}
+            return None if image is None else {shape.name: numpy.array(image)}
 
     quant_pre_process(model, model + ".ready", skip_symbolic_shape=True)
     quantization.quantize_static(model + ".ready", model + ".int8", Images(),
@@ -48,7 +48,7 @@ image = session.get_inputs()[0]
 x = numpy.fromfile(data, dtype=numpy.float32).reshape([-1] + image.shape[1:])
 feed = {image.name: x}
 # Outputs to compare: of int8 for an image of the calibration, since others may exceed the ranges found there.
-outputs = session.run(None, feed if len(sys.argv) < 5 else {image.name: images[0]})[0]
+outputs = session.run(None, feed if len(sys.argv) < 5 else {image.name: numpy.array(images[0])})[0]
 print("ready", onnxruntime.__version__, *outputs.ravel()[:1000].tolist(), flush=True)
 for line in sys.stdin:
     times = []

@@ -138,8 +138,7 @@ int run_bench_train(const TrainBench& bench) {
 void add_bench_train(CLI::App& bench, Action& action) {
   auto options = std::make_shared<TrainBench>();
   CLI::App* verb = bench.add_subcommand(kBenchTrain.name, kBenchTrain.summary);
-  verb->add_option("RECIPE", options->recipe_path, "a recipe (default: the recipe's defaults)")
-      ->transform(recipe_file());
+  verb->add_option("RECIPE", options->recipe_path, "a recipe (default: the recipe's defaults)")->check(recipe_file());
   options->flags.add(*verb);
   verb->add_option("--steps", options->steps, "steps per measurement")
       ->check(CLI::Range(1, 100000))

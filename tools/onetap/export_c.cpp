@@ -127,12 +127,7 @@ void print_c_sizes(const ExportCArguments& options, const std::deque<SizeColumn>
 // What functions and files are called.
 std::string project_name(const ExportCArguments& options) {
   if (options.name) {
-    if (!is_c_identifier(*options.name)) {
-      fail_usage("[export] expected a --name that is a C identifier, got '{}'", *options.name);
-    }
-    if (is_taken_name(*options.name)) {
-      fail_usage("[export] expected a --name that neither CMake nor C uses, got '{}'", *options.name);
-    }
+    check_c_name(*options.name);
     return *options.name;
   }
   const std::string stem = fs::path(options.source).stem().string(), name = c_identifier_of(stem);

@@ -28,21 +28,6 @@ FrontierOptions resolved(FrontierOptions options) {
   return options;
 }
 
-// The copy may lie in the folder of the results, which need not be there yet, and may be the one that lies there
-// anyway.
-void check_csv(const FrontierOptions& options) {
-  if (options.csv.empty()) return;
-  const auto whole = [](const fs::path& path) { return fs::absolute(path).lexically_normal(); };
-  const fs::path csv = whole(options.csv), out = whole(fs::path(options.out) / "");
-  std::error_code ignored;
-  if (fs::path(csv).remove_filename() != out || fs::is_directory(out, ignored)) {
-    check_output_file("frontier", options.csv);
-  }
-  if (csv == whole(options.page_place())) {
-    fail_usage("[frontier] expected another file for --csv than the page, got {}", options.csv);
-  }
-}
-
 int run_frontier(const FrontierOptions& given) {
   const FrontierOptions options = resolved(given);
   check_output_place("frontier", options.out);
@@ -98,16 +83,15 @@ void add_frontier(CLI::App& app, Action& action) {
   verb->add_option("--csv", options->csv, "also write the points as CSV to this file")
       ->check(some_name())
       ->option_text("FILE");
-  verb->add_option("--against", options->against, "onnxruntime: also time dense networks with ONNX Runtime")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::IsMember({"onnxruntime"}))
-      ->option_text("NAME");
+  auto* against =
+      verb->add_option("--against", options->against, "onnxruntime: also time dense networks with ONNX Runtime");
+  against->delimiter(',')->allow_extra_args(false)->check(CLI::IsMember({"onnxruntime"}))->option_text("NAME");
   verb->add_option(
           "--images", options->images,
           "training images that ONNX Runtime calibrates int8 networks with, spread over the set, as 'quantize' "
           "takes them")
       ->check(CLI::Range(1, 1 << 30))
+      ->needs(against)
       ->option_text("N [512]");
   verb->add_option("--threads", options->threads, "CPU threads of the timing")
       ->check(CLI::Range(1, 1024))

@@ -1,16 +1,20 @@
 // What `onetap frontier` prints and writes.
+#include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/kernels/kernel_set.h"
+#include "tools/onetap/frontier_freeze.h"
 #include "tools/onetap/frontier_results.h"
 #include "tools/onetap/optional_number.h"
+#include "tools/onetap/output_file.h"
 #include "tools/onetap/plain_page.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 #include <vector>
@@ -25,8 +29,48 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kTitle = "Accuracy against cost";
 constexpr const char* kEqualTitle = "at equal accuracy";
 
+// Files in the directory of the results, beside the page and the figures.
+constexpr const char* kPoints = "frontier.csv";
+struct ResultFile {
+  const char* name;
+  std::string (*text)(const FrontierResults& results);
+};
+constexpr ResultFile kResultFiles[] = {
+    {"frontier.md", [](const FrontierResults& results) { return results.markdown(); }},
+    {kPoints, [](const FrontierResults& results) { return results.csv(); }},
+    {"equal-accuracy.csv", [](const FrontierResults& results) { return results.equal_csv(); }},
+    {"frontier.json", [](const FrontierResults& results) { return json_text(results.json(), 2) + '\n'; }}};
+
+std::string figure_end(const CostMeasure& measure) {
+  return fmt::format("-{}.svg", measure.key);
+}
+
 std::string figure_name(const FrontierData& data, const CostMeasure& measure) {
-  return fmt::format("{}-{}.svg", data.file_name, measure.key);
+  return data.file_name + figure_end(measure);
+}
+
+// A name that a figure has, of whatever data.
+bool is_figure_name(const std::string& name) {
+  return std::any_of(cost_measures().begin(), cost_measures().end(), [&](const CostMeasure& measure) {
+    const std::string end = figure_end(measure);
+    return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
+  });
+}
+
+bool is_points_file(const fs::path& path, const FrontierOptions& options) {
+  return full_path(path) == full_path(fs::path(options.out) / kPoints);
+}
+
+// Whether another result than the points has that place, or the folder of the results or one around it.
+bool is_taken(const fs::path& path, const FrontierOptions& options) {
+  const fs::path whole = full_path(path), out = full_path(fs::path(options.out) / "").parent_path();
+  if (std::mismatch(whole.begin(), whole.end(), out.begin(), out.end()).first == whole.end()) return true;
+  if (whole == full_path(options.page_place())) return true;
+  if (whole.parent_path() != out || is_points_file(path, options)) return false;
+  const std::string name = whole.filename().string();
+  return name == kFrozenRuns || is_figure_name(name) ||
+         std::any_of(std::begin(kResultFiles), std::end(kResultFiles),
+                     [&](const ResultFile& file) { return name == file.name; });
 }
 
 const char* place_name(CostAt::Place place) {
@@ -226,32 +270,38 @@ std::string FrontierResults::page() const {
   }
   page += page_section("Notes", page_list(remarks()));
   std::string files = "<ul>\n";
-  for (const char* file : {"frontier.md", "frontier.csv", "equal-accuracy.csv", "frontier.json"}) {
-    const fs::path target = options_.page.empty() ? fs::path(file) : fs::path(options_.out).filename() / file;
-    files += fmt::format("<li>{}</li>\n", page_link(target.string(), file));
+  for (const ResultFile& file : kResultFiles) {
+    const fs::path target = options_.page.empty() ? fs::path(file.name) : fs::path(options_.out).filename() / file.name;
+    files += fmt::format("<li>{}</li>\n", page_link(target.string(), file.name));
   }
   return page + page_section("Files", files + "</ul>") + page_end();
+}
+
+void check_csv(const FrontierOptions& options) {
+  if (options.csv.empty()) return;
+  const fs::path csv = options.csv, out = full_path(fs::path(options.out) / "").parent_path();
+  if (!csv.lexically_normal().has_filename()) {
+    fail_usage("[frontier] expected a file for --csv, got the folder {}", options.csv);
+  }
+  std::error_code ignored;
+  if (full_path(csv).parent_path() != out || fs::is_directory(out, ignored)) check_output_file("frontier", csv);
+  if (is_taken(csv, options)) {
+    fail_usage("[frontier] expected a name for --csv that no other result has, got {}", options.csv);
+  }
 }
 
 // All of the results or none: those of two measurements do not belong together.
 void FrontierResults::write() const {
   const fs::path directory = options_.out;
-  std::vector<std::pair<fs::path, std::string>> results = {
-      {directory / "frontier.md", markdown()},
-      {directory / "frontier.csv", csv()},
-      {directory / "equal-accuracy.csv", equal_csv()},
-      {directory / "frontier.json", json_text(json(), 2) + '\n'},
-      {options_.page_place(), page()},
-  };
+  std::vector<std::pair<fs::path, std::string>> results;
+  for (const ResultFile& file : kResultFiles) results.emplace_back(directory / file.name, file.text(*this));
+  results.emplace_back(options_.page_place(), page());
   for (const FrontierData& data : data_) {
     for (size_t m = 0; m < cost_measures().size(); ++m) {
       results.emplace_back(directory / figure_name(data, cost_measures()[m]), data.figure(m));
     }
   }
-  const auto whole = [](const fs::path& path) { return fs::absolute(path).lexically_normal(); };
-  if (!options_.csv.empty() && whole(options_.csv) != whole(directory / "frontier.csv")) {
-    results.emplace_back(options_.csv, csv());
-  }
+  if (!options_.csv.empty() && !is_points_file(options_.csv, options_)) results.emplace_back(options_.csv, csv());
   std::vector<WholeFile> files;
   for (const auto& [path, text] : results) files.push_back({path, text});
   make_directories(directory);

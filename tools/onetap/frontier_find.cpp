@@ -3,6 +3,7 @@
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/find_runs.h"
+#include "tools/onetap/frontier_freeze.h"
 #include "tools/onetap/frontier_points.h"
 
 #include <set>
@@ -67,7 +68,7 @@ class Finder {
       const bool is_hidden = path.filename().string().front() == '.';
       // What earlier calls froze into their output lies beside its run.
       if (is_hidden || place(path) == out_ || has_results(path)) continue;
-      if (is_frontier && path.filename() == "models") continue;
+      if (is_frontier && path.filename() == kFrozenRuns) continue;
       std::error_code ignored;
       if (fs::is_directory(path, ignored)) {
         search(path, depth - 1);

@@ -54,7 +54,7 @@ void check_can_freeze(const FreezeRequest& request) {
 }  // namespace
 
 FrozenRun freeze_for_frontier(const FreezeRequest& request) {
-  const fs::path file = request.out / "models" / file_name(request);
+  const fs::path file = request.out / kFrozenRuns / file_name(request);
   if (is_of_run(file, request)) return {file};
   if (!request.run.finished()) {
     fail_data("[frontier] expected a finished run or its model.tap, got neither ({})", request.run.root.string());

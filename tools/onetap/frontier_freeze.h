@@ -10,6 +10,8 @@
 
 namespace onetap::tool {
 
+constexpr const char* kFrozenRuns = "models";  // in the frontier's directory
+
 struct FreezeRequest {
   RunFiles run{""};
   std::string name;             // of the point

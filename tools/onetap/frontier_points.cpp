@@ -146,7 +146,7 @@ class Measuring {
       console().progress(fmt::format("{}: loading it in ONNX Runtime", opened->point.name));
       try {
         const PeerImages images = opened->point.is_int8() ? images_for(*opened) : PeerImages();
-        opened->calibrated_on = images.text;
+        opened->calibrated_on = images.text();
         opened->onnxruntime = onnxruntime_benchmark(opened->net, opened->images, images, opened->onnxruntime_version);
       } catch (const MissingPeer&) {
         throw;  // nothing of what was asked for can be had

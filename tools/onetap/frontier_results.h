@@ -61,6 +61,10 @@ struct FrontierData {
 // By data set, in the order they come. Refers to the points as long as it lives.
 std::vector<FrontierData> group_by_data(const std::vector<FrontierPoint>& points);
 
+// kUsage if the copy of the points (--csv) cannot be written, or would take the place of another result. It may lie in
+// the folder of the results, which need not be there yet, and may be the frontier.csv that lies there anyway.
+void check_csv(const FrontierOptions& options);
+
 class FrontierResults {
  public:
   FrontierResults(std::vector<FrontierPoint> points, const FrontierOptions& options);
@@ -75,8 +79,8 @@ class FrontierResults {
   std::string page() const;
   std::vector<std::string> remarks() const;
 
-  // Into the options' directory: frontier.md, frontier.csv, equal-accuracy.csv, frontier.json, DATA-MEASURE.svg and,
-  // last, index.html, or the page where the options want it.
+  // Into the options' directory: frontier.md, frontier.csv, equal-accuracy.csv, frontier.json, DATA-MEASURE.svg and
+  // index.html, or the page where the options want it; and the copy of the points.
   void write() const;
 
  private:

@@ -47,8 +47,4 @@ std::vector<std::string> device_words() {
   return {"auto", "cpu", "cuda"};
 }
 
-std::vector<std::string> target_words() {
-  return {"avx512", "avx2", "sse4", "neon", "plain"};
-}
-
 }  // namespace onetap::tool

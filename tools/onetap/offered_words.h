@@ -18,6 +18,5 @@ std::vector<std::string> architecture_words();
 std::vector<std::string> checkpoint_words();
 std::vector<std::string> data_words();
 std::vector<std::string> device_words();
-std::vector<std::string> target_words();
 
 }  // namespace onetap::tool

@@ -23,22 +23,33 @@ bool may_be_installed(const fs::path& given) {
   return given == given.filename() || given == fs::path("recipes") / given.filename();
 }
 
-std::string find_recipe(std::string& given) {
+bool is_given(const fs::path& given) {
   std::error_code ignored;
-  if (fs::exists(given, ignored) && !fs::is_directory(given, ignored)) return "";
+  return fs::exists(given, ignored) && !fs::is_directory(given, ignored);
+}
+
+std::string check_recipe_file(const std::string& given) {
+  if (is_given(given)) return "";
   if (!may_be_installed(given)) return fmt::format("expected a recipe, got {}: there is no such file", given);
   const fs::path installed = installed_recipe(given);
+  std::error_code ignored;
   if (!fs::is_regular_file(installed, ignored)) {
     return fmt::format("expected a recipe, got {}: neither it nor {} is a file", given, installed.string());
   }
-  given = installed.string();
   return "";
 }
 
 }  // namespace
 
 CLI::Validator recipe_file() {
-  return CLI::Validator(find_recipe, "FILE");
+  return CLI::Validator([](std::string& given) { return check_recipe_file(given); }, "FILE");
+}
+
+fs::path recipe_place(const std::string& given) {
+  if (is_given(given) || !may_be_installed(given)) return given;
+  const fs::path installed = installed_recipe(given);
+  console().note(fmt::format("using {}", installed.string()));
+  return installed;
 }
 
 }  // namespace onetap::tool

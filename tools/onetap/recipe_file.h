@@ -3,10 +3,15 @@
 
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
+#include <string>
+
 namespace onetap::tool {
 
-// Replaces 'demo.toml' and 'recipes/demo.toml' by the installed recipe where there is no such file. An error names
-// both.
+// Accepts a file, and 'demo.toml' and 'recipes/demo.toml' where that recipe is installed. An error names both.
 CLI::Validator recipe_file();
+
+// The file that was meant: `given`, or the installed recipe of its name, which a note on stderr tells.
+std::filesystem::path recipe_place(const std::string& given);
 
 }  // namespace onetap::tool

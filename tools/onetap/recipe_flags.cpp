@@ -5,6 +5,7 @@
 #include "onetap/base/text.h"
 #include "onetap/data/source.h"
 #include "tools/onetap/offered_words.h"
+#include "tools/onetap/recipe_file.h"
 
 #include <algorithm>
 
@@ -57,7 +58,8 @@ void RecipeFlags::apply(Recipe& recipe) const {
 RecipeRequest read_recipe_request(const std::string& path, const RecipeFlags& flags) {
   RecipeRequest request;
   if (!path.empty()) {
-    const auto keys = apply_recipe_text(request.recipe, read_file(path, 1u << 20), path);
+    const std::string place = recipe_place(path).string();
+    const auto keys = apply_recipe_text(request.recipe, read_file(place, 1u << 20), place);
     request.keys.insert(keys.begin(), keys.end());
   }
   flags.apply(request.recipe);

@@ -11,8 +11,8 @@
 #include "tools/onetap/console.h"
 #include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
-#include "tools/onetap/offered_words.h"
 #include "tools/onetap/opened_data.h"
+#include "tools/onetap/target_option.h"
 #include "tools/onetap/verbs.h"
 
 #include <fmt/format.h>
@@ -190,10 +190,7 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--threads", options->threads, "CPU threads (default: all that this process may use)")
       ->check(CLI::Range(1, 1024))
       ->option_text("N");
-  verb->add_option("--target", options->options.target,
-                   "kernels to use (default: ONETAP_TARGET, or the best for this CPU)")
-      ->check(offered(target_words()))
-      ->option_text(join(target_words(), "|"));
+  add_target_option(*verb, options->options.target);
   verb->add_flag("--tune", options->options.tune, "time alternatives for every layer, and store the fastest");
   add_memory_option(*verb, options->options.memory_limit);
   verb->add_flag("--json", options->json,

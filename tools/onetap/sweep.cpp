@@ -256,7 +256,7 @@ void add_sweep(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("sweep", "train every combination of some settings");
   verb->add_option("RECIPE", options->recipe_path,
                    "a recipe in TOML, or the name of one that is installed; flags override it")
-      ->transform(recipe_file());
+      ->check(recipe_file());
   verb->add_option("--grid", options->grid, "a key of the recipe and its values; once for each key that varies")
       ->allow_extra_args(false)
       ->option_text("KEY=VALUE,VALUE...");

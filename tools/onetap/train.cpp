@@ -343,7 +343,7 @@ void add_train(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand(kTrain.name, kTrain.summary);
   verb->add_option("RECIPE", options->recipe_path,
                    "a recipe in TOML, or the name of one that is installed; flags override it")
-      ->transform(recipe_file());
+      ->check(recipe_file());
   verb->add_option("-o,--out", options->out, "directory of the run")->option_text("RUN");
   verb->add_flag("--resume", options->resume, "resume from the newest checkpoint in RUN; start if there is none");
   verb->add_flag("--dry-run", options->dry_run, "check everything, print the resolved recipe, train nothing");

@@ -8,6 +8,7 @@
 #include "onetap/base/utf8.h"
 #include "onetap/base/version.h"
 #include "onetap/data/read_view.h"
+#include "onetap/kernels/kernel_set.h"
 #include "tools/onetap/classify.h"
 
 #include <cerrno>
@@ -18,26 +19,31 @@
 namespace onetap::tool {
 namespace {
 
-constexpr const char* kHelp =
-    "usage: onetap-run [options] MODEL IMAGE...\n"
-    "\n"
-    "Classifies images (JPEG, PNG or BMP files, - for standard input) with a .tap file, on this CPU.\n"
-    "\n"
-    "  --top K        classes to print [5]\n"
-    "  --threads N    CPU threads (default: all that this process may use)\n"
-    "  --target NAME  kernels to use: avx512, avx2, sse4, neon or plain (default: ONETAP_TARGET, or the best)\n"
-    "  --tune         time alternatives for every layer, and store the fastest\n"
-    "  --memory SIZE  refuse a network that needs more, such as 64M (default: ONETAP_MEMORY, or 1G)\n"
-    "  --version, --help\n"
-    "\n"
-    "An image that cannot be read is reported on stderr, the others are still processed, and the exit code is 4.\n";
+std::string help_text() {
+  return "usage: onetap-run [options] MODEL IMAGE...\n"
+         "\n"
+         "Classifies images (JPEG, PNG or BMP files, - for standard input) with a .tap file, on this CPU.\n"
+         "\n"
+         "  --top K        classes to print [5]\n"
+         "  --threads N    CPU threads (default: all that this process may use)\n"
+         "  --target NAME  kernels to use (default: ONETAP_TARGET, or the best for this CPU), of\n"
+         "                 " +
+         join(target_names(), ", ") +
+         "\n"
+         "  --tune         time alternatives for every layer, and store the fastest\n"
+         "  --memory SIZE  refuse a network that needs more, such as 64M (default: ONETAP_MEMORY, or 1G)\n"
+         "  --version, --help\n"
+         "\n"
+         "An image that cannot be read is reported on stderr, the others are still processed, and the exit code is "
+         "4.\n";
+}
 
 struct Arguments {
   std::vector<std::string> files;  // the model, then the images
   ModelOptions model;
   int64_t top = 5;
   int64_t threads = 0;
-  const char* answer = nullptr;  // what was asked for instead of a run: help or version
+  std::string answer;  // what was asked for instead of a run: help or version
 };
 
 int64_t parse_number(std::string_view option, std::string_view text, int64_t most) {
@@ -74,12 +80,12 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
     } else if (word == "--version") {
       arguments.answer = "onetap-run " ONETAP_VERSION "\n";
     } else if (word == "--help" || word == "-h") {
-      arguments.answer = kHelp;
+      arguments.answer = help_text();
     } else {
       fail_usage("[run] expected an option of those that --help lists, got '{}'", word);
     }
   }
-  if (arguments.answer == nullptr && arguments.files.size() < 2) {
+  if (arguments.answer.empty() && arguments.files.size() < 2) {
     fail_usage("[run] expected a .tap file and images, got {} ('onetap-run --help' explains)",
                arguments.files.empty() ? "nothing" : "no image");
   }
@@ -131,7 +137,7 @@ int run(const Arguments& arguments) {
 
 int run_or_answer(const std::vector<std::string>& words) {
   const Arguments arguments = parse_arguments(words);
-  const int code = arguments.answer != nullptr ? (std::fputs(arguments.answer, stdout), 0) : run(arguments);
+  const int code = arguments.answer.empty() ? run(arguments) : (std::fputs(arguments.answer.c_str(), stdout), 0);
   // A full disk or a closed pipe must not pass for success.
   if (std::fflush(stdout) != 0) fail("[run] cannot write to standard output: {}", std::strerror(errno));
   return code;
