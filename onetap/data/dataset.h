@@ -81,7 +81,7 @@ struct DataSource {
   std::vector<std::string> classes;
   // Height and width of every image, or 0 where they vary (image folders).
   int64_t image_size = 0;
-  Normalisation normalisation;
+  Normalisation normalisation;  // its own; a recipe may have another (recipe_normalisation())
   // Paths in an image folder that are named like images and are no files (FIFOs, devices, folders): left out.
   std::vector<std::string> skipped;
   // Files in an image folder of formats that are not read: how many, by the end of their names (".gif", "" for none).

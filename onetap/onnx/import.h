@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,8 +37,11 @@ ImportedNet parse_onnx(const std::string& bytes, std::string_view label, const I
 // a method have none. Such a bn has statistics 0 and 1: in evaluation the network computes the same.
 ImportedNet trainable_net(const ImportedNet& net);
 
-// As .safetensors, with the tensors' names.
-std::string tensor_file(const ImportedNet& net);
+// How the metadata of a model of ours say that pixels are scaled; nothing if it has none. kData for damaged ones.
+std::optional<PixelScale> known_pixels(const ImportedNet& net);
+
+// As .safetensors, with the tensors' names; with the scale of pixels in its metadata, if there is one.
+std::string tensor_file(const ImportedNet& net, const std::optional<PixelScale>& pixels = {});
 
 // Frozen: batch norms folded, every weight kept, zeros too (sparse_to_taps() drops them); of a quantised model its int8
 // network. Metadata of our own models (mean, sd, classes) are taken over.

@@ -147,10 +147,15 @@ ImportedNet trainable_net(const ImportedNet& net) {
   return result;
 }
 
-std::string tensor_file(const ImportedNet& net) {
+std::optional<PixelScale> known_pixels(const ImportedNet& net) {
+  if (net.metadata.count("mean") == 0 || net.metadata.count("sd") == 0) return std::nullopt;
+  return find_pixels(net.metadata, "metadata");
+}
+
+std::string tensor_file(const ImportedNet& net, const std::optional<PixelScale>& pixels) {
   std::vector<TensorView> views;
   for (const auto& [name, tensor] : net.tensors) views.push_back({name, tensor.dtype(), tensor.shape(), tensor.raw()});
-  return safetensors_bytes(std::move(views));
+  return safetensors_bytes(std::move(views), pixels ? pixel_metadata(*pixels) : Metadata{});
 }
 
 TapNet frozen_net(const ImportedNet& net) {

@@ -4,6 +4,7 @@
 #include "onetap/recipe/recipe.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace onetap {
 namespace {
@@ -11,6 +12,12 @@ namespace {
 RecipeField text(const char* key, const char* group, const char* help, RecipeMember member,
                  std::vector<std::string> choices = {}) {
   return {key, group, help, member, 0, 0, std::move(choices), false};
+}
+
+// Three numbers; above `low` if that is 0.
+RecipeField numbers(const char* key, const char* group, const char* help, std::optional<PerColour> Recipe::*member,
+                    double low) {
+  return {key, group, help, member, low, std::numeric_limits<float>::max(), {}, false};
 }
 
 // One of the words of an enum.
@@ -125,6 +132,11 @@ const std::vector<RecipeField>& recipe_fields() {
              "image folders: an image that does not decode is an error, instead of being replaced by the next of its "
              "class",
              &R::strict),
+      numbers("mean", kData,
+              "mean of the pixels (0 to 1), which are scaled by (x - mean) / sd (default: that of init, else the "
+              "data's own)",
+              &R::mean, std::numeric_limits<float>::lowest()),
+      numbers("sd", kData, "standard deviation of the pixels (default: that of init, else the data's own)", &R::sd, 0),
       choice("augment", kData,
              "none, crop (pad, crop, flip), strong (crop, with jitter of 0.3 and cutout of a quarter of the side "
              "unless given), resized-crop (random area), or auto: the usual one for the data",
@@ -280,7 +292,11 @@ std::string RecipeField::flag_with(const std::string& value) const {
 
 bool RecipeField::is_text() const {
   if (method_key != nullptr) return method_key->is_word();
-  return std::holds_alternative<std::string Recipe::*>(member) || !choices.empty();
+  return std::holds_alternative<std::string Recipe::*>(member) || !choices.empty() || is_per_colour();
+}
+
+bool RecipeField::is_per_colour() const {
+  return std::holds_alternative<std::optional<PerColour> Recipe::*>(member);
 }
 
 bool RecipeField::is_quoted(std::string_view value) const {
@@ -290,6 +306,7 @@ bool RecipeField::is_quoted(std::string_view value) const {
 
 const char* RecipeField::value_name() const {
   if (std::holds_alternative<bool Recipe::*>(member)) return "";
+  if (is_per_colour()) return "R,G,B";
   if (is_text()) return "TEXT";
   if (method_key != nullptr && method_key->is_share()) return "N|NxM|all";
   if (method_key != nullptr) return std::holds_alternative<double>(method_key->usual) ? "X" : "N";

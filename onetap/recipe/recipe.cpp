@@ -6,6 +6,7 @@
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
 
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
@@ -52,6 +53,17 @@ T parse_number(const RecipeField& field, std::string_view text, std::string_view
     check_number(field, static_cast<double>(*value), where);
     return static_cast<T>(*value);
   }
+}
+
+// Above the field's lowest number, if that is 0. An empty text: none.
+std::optional<PerColour> parse_numbers(const RecipeField& field, std::string_view text, std::string_view where) {
+  if (trim(text).empty()) return std::nullopt;
+  const bool above_zero = field.low >= 0;
+  const auto numbers = parse_per_colour(text);
+  if (!numbers || (above_zero && *std::min_element(numbers->begin(), numbers->end()) <= 0)) {
+    fail_usage("[recipe] expected three numbers R,G,B{} for {}, got '{}'", above_zero ? " above 0" : "", where, text);
+  }
+  return numbers;
 }
 
 template <typename T>
@@ -155,6 +167,8 @@ void set_recipe_field(Recipe& recipe, const RecipeField& field, std::string_view
           if (text != "true" && text != "false")
             fail_usage("[recipe] expected true or false for {}, got '{}'", where, text);
           value = text == "true";
+        } else if constexpr (std::is_same_v<Value, std::optional<PerColour>>) {
+          value = parse_numbers(field, text, where);
         } else {
           value = parse_number<typename Unwrap<Value>::Type>(field, text, where);
         }
@@ -168,7 +182,9 @@ std::string recipe_field_text(const Recipe& recipe, const RecipeField& field) {
       [&](auto member) -> std::string {
         const auto& value = recipe.*member;
         using Value = std::remove_const_t<std::remove_reference_t<decltype(value)>>;
-        if constexpr (Unwrap<Value>::kOptional) {
+        if constexpr (std::is_same_v<Value, std::optional<PerColour>>) {
+          return value ? per_colour_text(*value) : std::string();
+        } else if constexpr (Unwrap<Value>::kOptional) {
           return value ? fmt::format("{}", *value) : std::string();
         } else if constexpr (std::is_enum_v<Value>) {
           return choice_word(value);

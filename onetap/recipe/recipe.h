@@ -4,6 +4,7 @@
 // command line, the checks and the docs walk it.
 #pragma once
 
+#include "onetap/base/per_colour.h"
 #include "onetap/graph/graph.h"
 #include "onetap/graph/method_table.h"
 #include "onetap/recipe/choices.h"
@@ -51,6 +52,8 @@ struct Recipe {
   int64_t limit = 0;
   double validation = 0;
   bool strict = false;
+  std::optional<PerColour> mean;  // of pixels from 0 to 1; nothing: that of the data
+  std::optional<PerColour> sd;
   AugmentChoice augment = AugmentChoice::kAuto;
   int64_t pad = 4;
   bool flip = true;
@@ -113,9 +116,10 @@ struct Recipe {
 
 using RecipeMember =
     std::variant<std::string Recipe::*, int64_t Recipe::*, uint64_t Recipe::*, double Recipe::*, bool Recipe::*,
-                 std::optional<int64_t> Recipe::*, std::optional<double> Recipe::*, Shortcut Recipe::*,
-                 InitRule Recipe::*, Binarize Recipe::*, AugmentChoice Recipe::*, OptimizerChoice Recipe::*,
-                 LrSchedule Recipe::*, Precision Recipe::*, EngineChoice Recipe::*, Quantize Recipe::*>;
+                 std::optional<int64_t> Recipe::*, std::optional<double> Recipe::*, std::optional<PerColour> Recipe::*,
+                 Shortcut Recipe::*, InitRule Recipe::*, Binarize Recipe::*, AugmentChoice Recipe::*,
+                 OptimizerChoice Recipe::*, LrSchedule Recipe::*, Precision Recipe::*, EngineChoice Recipe::*,
+                 Quantize Recipe::*>;
 
 struct RecipeField {
   const char* key;    // in TOML; the flag is the same with dashes
@@ -128,13 +132,14 @@ struct RecipeField {
   // Set where the table of methods brings the field: Recipe::method_keys holds its value, and `member` says nothing.
   const MethodKey* method_key = nullptr;
 
-  bool is_text() const;  // words and other texts, which TOML quotes
+  bool is_text() const;        // words and other texts, which TOML quotes
+  bool is_per_colour() const;  // three numbers; an empty text sets none
   // Whether TOML and JSON have this value in quotes: every text, and what is no number of a field that takes both.
   bool is_quoted(std::string_view value) const;
   std::string flag() const;  // "--batch-size"
   // The flag that sets the field to a value: "--t1=0.02", "--no-flip".
   std::string flag_with(const std::string& value) const;
-  const char* value_name() const;  // "N", "X", "N|NxM|all", "TEXT" or "" for a switch
+  const char* value_name() const;  // "N", "X", "N|NxM|all", "R,G,B", "TEXT" or "" for a switch
 };
 
 const std::vector<RecipeField>& recipe_fields();

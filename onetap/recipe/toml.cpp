@@ -138,7 +138,7 @@ std::string recipe_text(const Recipe& recipe) {
   const char* group = "";
   for (const RecipeField& field : recipe_fields()) {
     const std::string value = recipe_field_text(recipe, field);
-    if (!field.is_text() && value.empty()) continue;
+    if (value.empty() && (!field.is_text() || field.is_per_colour())) continue;
     if (std::string_view(group) != field.group) {
       group = field.group;
       text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", group);

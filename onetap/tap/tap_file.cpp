@@ -171,7 +171,11 @@ const std::string& metadata_text(const Metadata& metadata, const char* key, std:
 }
 
 std::array<float, 3> pixel_numbers(const Metadata& metadata, const char* key, std::string_view label) {
+  constexpr size_t kLongest = 256;
   const std::string& text = metadata_text(metadata, key, label);
+  if (text.size() > kLongest) {
+    fail_data("[tap] expected three numbers in '{}', got {} characters ({})", key, text.size(), label);
+  }
   const auto list = parse_json(text);
   if (!list.is_array() || list.size() != 3 || !list[0].is_number() || !list[1].is_number() || !list[2].is_number()) {
     fail_data("[tap] expected three numbers in '{}', got '{}' ({})", key, text, label);
@@ -374,9 +378,24 @@ class Reader {
 
 }  // namespace
 
+Metadata pixel_metadata(const PixelScale& pixels) {
+  return {{"mean", fmt::format("[{}]", fmt::join(pixels.mean, ","))},
+          {"sd", fmt::format("[{}]", fmt::join(pixels.sd, ","))}};
+}
+
+std::optional<PixelScale> find_pixels(const Metadata& metadata, std::string_view label) {
+  if (metadata.count("mean") == 0 && metadata.count("sd") == 0) return std::nullopt;
+  const PixelScale pixels = {pixel_numbers(metadata, "mean", label), pixel_numbers(metadata, "sd", label)};
+  try {
+    check_pixels(pixels);
+  } catch (const Error& problem) {
+    fail_data("{} ({})", problem.what(), label);
+  }
+  return pixels;
+}
+
 Metadata tap_metadata(const TapNet& net) {
-  Metadata metadata = {{"mean", fmt::format("[{}]", fmt::join(net.pixels.mean, ","))},
-                       {"sd", fmt::format("[{}]", fmt::join(net.pixels.sd, ","))}};
+  Metadata metadata = pixel_metadata(net.pixels);
   if (!net.classes.empty()) metadata["classes"] = json_text(nlohmann::json(net.classes));
   for (const auto& [key, value] : net.facts) metadata[kFactPrefix + key] = value;
   return metadata;

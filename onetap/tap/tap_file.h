@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,11 @@ uint64_t tap_length(const Graph& frozen, WeightType type);
 
 // Bytes of every node's tensors in the file, in the order of the nodes: weights, positions, biases, scales.
 std::vector<uint64_t> stored_bytes(const TapNet& net);
+
+// A scale of pixels in the metadata of a file: mean and sd, each a list of three numbers.
+std::map<std::string, std::string> pixel_metadata(const PixelScale& pixels);
+// Nothing if the metadata have neither. kData naming `label` for one alone, and for what is no such scale.
+std::optional<PixelScale> find_pixels(const std::map<std::string, std::string>& metadata, std::string_view label);
 
 // What the file's metadata says beside the graph: mean, sd, classes, and facts as about.KEY.
 std::map<std::string, std::string> tap_metadata(const TapNet& net);

@@ -27,15 +27,6 @@ void check_tensor(const Node& node, const char* what, const Tensor& tensor, cons
   }
 }
 
-void check_pixels(const PixelScale& pixels) {
-  for (const float mean : pixels.mean) {
-    if (!std::isfinite(mean)) fail_data("[tap] expected a finite mean of pixels, got {}", mean);
-  }
-  for (const float sd : pixels.sd) {
-    if (!std::isfinite(sd) || sd <= 0) fail_data("[tap] expected a finite sd of pixels above 0, got {}", sd);
-  }
-}
-
 // The graph says how many weights are left out, so that counts and lengths need no tensors.
 void check_dropped(const TapLayout& layout, const LayerTensors& tensors, const std::string& layer) {
   const int64_t dropped = dropped_weights(layout, tensors.positions);
@@ -66,6 +57,15 @@ void check_ranges(const TapNet& net) {
 }
 
 }  // namespace
+
+void check_pixels(const PixelScale& pixels) {
+  for (const float mean : pixels.mean) {
+    if (!std::isfinite(mean)) fail_data("[tap] expected a finite mean of pixels, got {}", mean);
+  }
+  for (const float sd : pixels.sd) {
+    if (!std::isfinite(sd) || sd <= 0) fail_data("[tap] expected a finite sd of pixels above 0, got {}", sd);
+  }
+}
 
 bool follows_weight_type(const Node& node) {
   return node.op != Op::kActiveShift;

@@ -44,6 +44,9 @@ struct PixelScale {
   std::array<float, 3> sd{1, 1, 1};
 };
 
+// kData unless its numbers are finite and sd is above 0.
+void check_pixels(const PixelScale& pixels);
+
 struct TapNet {
   Graph graph;
   std::unordered_map<std::string, LayerTensors> layers;  // by node name

@@ -20,7 +20,7 @@ fused::EngineOptions engine_options(const Recipe& recipe, const Graph& graph, co
   options.batch_size = recipe.batch_size;
   options.accumulate = recipe.accumulate;
   options.seed = recipe.seed;
-  options.view = recipe_view(graph, source);
+  options.view = recipe_view(recipe, graph, source);
   options.augment = recipe_augment(recipe);
   options.workers = recipe.workers;
   options.objective = recipe_objective(recipe);

@@ -32,6 +32,11 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes
       recipe.image_size = source.image_size > 0 ? source.image_size : folder_image_size(source, entry.default_image[1]);
     }
   }
+  if (recipe.mean || recipe.sd) {
+    const Normalisation both = recipe_normalisation(recipe, source);
+    recipe.mean = both.mean;
+    recipe.sd = both.sd;
+  }
   check_precision(recipe);
   if (recipe.augment == AugmentChoice::kAuto) {
     recipe.augment = source.image_size > 0 ? AugmentChoice::kCrop : AugmentChoice::kResizedCrop;
@@ -77,11 +82,15 @@ void check_network(const Graph& graph, const DataSource& source) {
   }
 }
 
-View recipe_view(const Graph& graph, const DataSource& source) {
+View recipe_view(const Recipe& recipe, const Graph& graph, const DataSource& source) {
   View view;
   view.size = graph.input().shape[1];
-  view.normalisation = source.normalisation;
+  view.normalisation = recipe_normalisation(recipe, source);
   return view;
+}
+
+Normalisation recipe_normalisation(const Recipe& recipe, const DataSource& source) {
+  return {recipe.mean.value_or(source.normalisation.mean), recipe.sd.value_or(source.normalisation.sd)};
 }
 
 AugmentOptions recipe_augment(const Recipe& recipe) {

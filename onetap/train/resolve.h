@@ -28,7 +28,9 @@ void check_patience(const Recipe& recipe, const Graph& graph);
 void check_network(const Graph& graph, const DataSource& source);
 
 // The views a resolved recipe asks for. The network decides the size.
-View recipe_view(const Graph& graph, const DataSource& source);
+View recipe_view(const Recipe& recipe, const Graph& graph, const DataSource& source);
+// Mean and sd of the recipe, or the data's own.
+Normalisation recipe_normalisation(const Recipe& recipe, const DataSource& source);
 AugmentOptions recipe_augment(const Recipe& recipe);
 MixOptions recipe_mix(const Recipe& recipe);
 nn::Objective recipe_objective(const Recipe& recipe);

@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
+#include "onetap/base/per_colour.h"
 #include "onetap/base/sha256.h"
 #include "onetap/data/source.h"
 #include "onetap/graph/batch_norm.h"
@@ -10,6 +11,7 @@
 #include "onetap/tap/tap_file.h"
 #include "onetap/tap/trainable_form.h"
 #include "onetap/train/checkpoint.h"
+#include "onetap/train/resolve.h"
 
 #include <system_error>
 #include <unordered_map>
@@ -91,14 +93,30 @@ Checkpoint checkpoint_at(const CheckpointFolder& folder, const fs::path& path) {
   fail_data("[teacher] expected a complete checkpoint of a run, got {}", path.string());
 }
 
+// What the student is trained on.
+struct Images {
+  const DataSource& source;
+  Normalisation pixels;
+};
+
+// Teacher and student read the same scaled pixels.
+void check_pixels(const Images& images, const Normalisation& given, const fs::path& path) {
+  const Normalisation& wanted = images.pixels;
+  if (given.mean == wanted.mean && given.sd == wanted.sd) return;
+  fail_usage("[teacher] expected a network with the mean and sd of {} in this run ({} and {}), got {} and {} ({})",
+             images.source.spec, per_colour_text(wanted.mean), per_colour_text(wanted.sd), per_colour_text(given.mean),
+             per_colour_text(given.sd), path.string());
+}
+
 // `checkpoint`: one of its own; empty: the last.
-LoadedTeacher from_run(const fs::path& run, const fs::path& checkpoint, const DataSource& source,
-                       const Notice& notice) {
+LoadedTeacher from_run(const fs::path& run, const fs::path& checkpoint, const Images& images, const Notice& notice) {
   const RunFiles files(run);
-  const std::string data = parse_data_spec(files.read_config().data).kind, own = parse_data_spec(source.spec).kind;
+  const Recipe recipe = files.read_config();
+  const std::string data = parse_data_spec(recipe.data).kind, own = parse_data_spec(images.source.spec).kind;
   if (data != own) {
     fail_usage("[teacher] expected a network trained on {}, got one trained on {} ({})", own, data, run.string());
   }
+  check_pixels(images, recipe_normalisation(recipe, images.source), run);
   nn::GraphModule module(files.read_graph());
   const CheckpointFolder folder(files.checkpoints());
   Checkpoint used;
@@ -111,25 +129,23 @@ LoadedTeacher from_run(const fs::path& run, const fs::path& checkpoint, const Da
   return {made_dense(module), checksum_of({files.network(), CheckpointFolder::weights_file(used)})};
 }
 
-LoadedTeacher from_tap_file(const fs::path& file, const DataSource& source) {
+LoadedTeacher from_tap_file(const fs::path& file, const Images& images) {
   const TapNet net = read_tap(file);
   if (net.is_int8()) fail_data("[teacher] expected a network of floats, got one of int8 ({})", file.string());
-  if (net.pixels.mean != source.normalisation.mean || net.pixels.sd != source.normalisation.sd) {
-    fail_usage("[teacher] expected a network with the mean and sd of {}, got others ({})", source.spec, file.string());
-  }
+  check_pixels(images, {net.pixels.mean, net.pixels.sd}, file);
   return {from_tap(net), checksum_of({file})};
 }
 
-LoadedTeacher read_teacher(const fs::path& path, const DataSource& source, const Notice& notice) {
+LoadedTeacher read_teacher(const fs::path& path, const Images& images, const Notice& notice) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
   if (error) fail_data("[teacher] cannot open {}: {}", path.string(), error.message());
-  if (RunFiles(real).holds_run()) return from_run(real, {}, source, notice);
+  if (RunFiles(real).holds_run()) return from_run(real, {}, images, notice);
   if (fs::is_directory(real, error)) {
     const fs::path run = real.parent_path().parent_path();
-    if (RunFiles(run).holds_run()) return from_run(run, real, source, notice);
+    if (RunFiles(run).holds_run()) return from_run(run, real, images, notice);
   } else if (looks_like_tap(real)) {
-    return from_tap_file(real, source);
+    return from_tap_file(real, images);
   }
   fail_data("[teacher] expected a run, a checkpoint of one or a .tap file, got {}", path.string());
 }
@@ -137,7 +153,7 @@ LoadedTeacher read_teacher(const fs::path& path, const DataSource& source, const
 }  // namespace
 
 LoadedTeacher load_teacher(const Recipe& recipe, const Graph& student, const DataSource& source, const Notice& notice) {
-  LoadedTeacher teacher = read_teacher(recipe.teacher, source, notice);
+  LoadedTeacher teacher = read_teacher(recipe.teacher, {source, recipe_normalisation(recipe, source)}, notice);
   const Graph& graph = teacher.module->graph();
   const Node &given = graph.node(graph.output()), &wanted = student.node(student.output());
   if (given.shape != wanted.shape) {

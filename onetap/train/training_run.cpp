@@ -49,7 +49,7 @@ TrainingRun::TrainingRun(const RunFiles* run_files, const Graph& run_graph, cons
       stop(stopped),
       device(parse_device(recipe.device)),
       graph(run_graph),
-      view(recipe_view(graph, data)),
+      view(recipe_view(recipe, graph, data)),
       schedule(recipe, BatchStream::batch_count(data.train->size(), recipe.batch_size)),
       module(make_module(recipe, graph, device)),
       quantized(make_quantized(recipe, module)),

@@ -153,7 +153,7 @@ TEST(QuantizedTraining, ARunsTestIsThatOfItsInt8Network) {
   const TapNet bytes = quantize_net(net, recorded_calibration(net));
   const DataSource source = open_data(recipe.data);
   StreamOptions options;
-  options.view = recipe_view(net.graph, source);
+  options.view = recipe_view(recipe, net.graph, source);
   options.batch_size = 50;
   BatchStream stream(*source.test, options);
   Batch batch;

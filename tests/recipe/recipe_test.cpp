@@ -2,6 +2,8 @@
 
 #include "tests/support/support.h"
 
+#include <fmt/format.h>
+
 #include <set>
 
 namespace onetap {
@@ -88,6 +90,7 @@ TEST(Recipe, EveryFieldRoundTripsAwayFromItsDefault) {
                                                              : "1";
     }
     if (std::string_view(field.key) == "share") value = "4x2";
+    if (field.is_per_colour()) value = "0.1,0.2,0.3";
     set_recipe_field(recipe, field, value, field.key);
     EXPECT_TRUE(parse(recipe_text(recipe)) == recipe) << field.key;
   }
@@ -250,6 +253,34 @@ TEST(Recipe, SharesAreNumbersOrTexts) {
   EXPECT_EQ(recipe_field_text(Recipe(), *find_recipe_field("relax")), "auto");
   expect_error(ErrorKind::kUsage, "expected relax (test:1) to be auto, softmax or straight-through, got 'hard'",
                [&] { read("relax = \"hard\""); });
+}
+
+TEST(Recipe, MeanAndSdAreThreeNumbers) {
+  const Recipe recipe = parse("mean = \"0.4914, 0.48220,4.465e-1\"\nsd = \"0.2023,0.1994,0.2010\"\n");
+  EXPECT_EQ(recipe.mean, (PerColour{0.4914f, 0.4822f, 0.4465f}));
+  EXPECT_EQ(recipe.sd, (PerColour{0.2023f, 0.1994f, 0.2010f}));
+  check_recipe(recipe);
+  // However they are spelled, a resumed run compares numbers.
+  EXPECT_EQ(recipe_field_text(recipe, *find_recipe_field("mean")), "0.4914,0.4822,0.4465");
+  EXPECT_NE(recipe_text(recipe).find("sd = \"0.2023,0.1994,0.201\"\n"), std::string::npos) << recipe_text(recipe);
+  EXPECT_EQ(parse("mean = \"-1,0,2\"\n").mean, (PerColour{-1, 0, 2}));
+
+  EXPECT_FALSE(Recipe().mean || Recipe().sd);
+  EXPECT_FALSE(parse("mean = \"\"\nsd = \"\"\n").sd);
+  EXPECT_EQ(recipe_text(Recipe()).find("mean ="), std::string::npos);  // a resumed run may have taken them from init
+  EXPECT_STREQ(find_recipe_field("sd")->value_name(), "R,G,B");
+
+  for (const char* numbers : {"0.5", "1,2", "1,2,3,4", "1,2,", "a,b,c", "nan,0,0", "0,inf,0", "1,2,1e39"}) {
+    for (const char* key : {"mean", "sd"}) {
+      expect_refused(fmt::format("{} = \"{}\"\n", key, numbers),
+                     fmt::format("for {} (test.toml:1), got '{}'", key, numbers));
+    }
+  }
+  for (const char* numbers : {"0,1,1", "1,-1,1", "1,1,1e-60"}) {
+    expect_refused(fmt::format("sd = \"{}\"\n", numbers), "expected three numbers R,G,B above 0 for sd (test.toml:1)");
+  }
+  expect_refused("mean = 0.5\n", "expected a \"text\" in quotes for mean (test.toml:1), got 0.5");
+  expect_refused("sd = [1, 1, 1]\n", "expected");
 }
 
 TEST(Recipe, EveryShippedRecipeIsValid) {

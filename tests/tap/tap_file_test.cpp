@@ -199,6 +199,8 @@ TEST(TapFile, RefusesFilesThatLie) {
           [](Tampered& f) { f.metadata["network"] = "onetap-net 1"; });
   refused("node 0", [](Tampered& f) { f.metadata["graph"] = "{}"; });
   refused("three numbers in 'mean'", [](Tampered& f) { f.metadata["mean"] = "[1]"; });
+  refused("three numbers in 'sd', got 700006 characters",
+          [](Tampered& f) { f.metadata["sd"] = "[1,1," + std::string(700000, '1') + "]"; });
   refused("sd of pixels above 0, got 0 (bad.tap)", [](Tampered& f) { f.metadata["sd"] = "[0.2,0,0.2]"; });
   refused("sd of pixels above 0, got inf", [](Tampered& f) { f.metadata["sd"] = "[1,1,1e39]"; });
   refused("finite mean of pixels, got -inf", [](Tampered& f) { f.metadata["mean"] = "[-1e39,0,0]"; });
@@ -230,6 +232,27 @@ TEST(TapFile, RefusesFilesThatLie) {
     graph["nodes"][3]["out"] = 1000000;
     f.metadata["graph"] = graph.dump();
   });
+}
+
+// Weights that are no frozen network may say how pixels are scaled, too.
+TEST(TapFile, PixelsInTheMetadataOfOtherFiles) {
+  const PixelScale pixels = {{0.4914f, -1, 0}, {1.0f / 255, 0.1994f, 1e-30f}};
+  const auto found = find_pixels(pixel_metadata(pixels), "w");
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->mean, pixels.mean);
+  EXPECT_EQ(found->sd, pixels.sd);
+  EXPECT_FALSE(find_pixels({{"format", "pt"}}, "w").has_value());
+  const auto refused = [](const char* part, const Metadata& metadata) {
+    expect_error(ErrorKind::kData, part, [&] { find_pixels(metadata, "w.safetensors"); });
+  };
+  refused("expected 'sd' in the metadata, got none (w.safetensors)", {{"mean", "[0,0,0]"}});
+  refused("expected 'mean' in the metadata, got none (w.safetensors)", {{"sd", "[1,1,1]"}});
+  refused("three numbers in 'mean', got '0,0,0' (w.safetensors)", {{"mean", "0,0,0"}, {"sd", "[1,1,1]"}});
+  refused("three numbers in 'sd'", {{"mean", "[0,0,0]"}, {"sd", "[1,1]"}});
+  refused("three numbers in 'sd'", {{"mean", "[0,0,0]"}, {"sd", "[1,1,\"1\"]"}});
+  refused("got 100000 characters (w.safetensors)", {{"mean", std::string(100000, '[')}, {"sd", "[1,1,1]"}});
+  refused("sd of pixels above 0, got 0 (w.safetensors)", {{"mean", "[0,0,0]"}, {"sd", "[1,0,1]"}});
+  refused("finite mean of pixels, got inf (w.safetensors)", {{"mean", "[0,0,1e39]"}, {"sd", "[1,1,1]"}});
 }
 
 TEST(TapFile, EveryTruncationIsRefused) {

@@ -383,6 +383,30 @@ class Verb(CommandTest):
         self.succeeds("import", path, "--tap", cwd=self.dir)
         self.assertTrue(os.path.exists(self.path("net.tap")))
 
+    def test_the_weights_say_how_pixels_are_scaled(self):
+        model, unknown = self.model(), "training scales pixels by the mean and sd of its data"
+
+        def imported(*flags):
+            path = self.write("net.onnx", model.SerializeToString())
+            result = self.succeeds("import", path, "-o", self.path("mine"), *flags)
+            self.succeeds("import", path, "--tap", "-o", self.path("mine.tap"), *flags)
+            scale = self.tensors(self.path("mine.safetensors")).get("__metadata__")
+            frozen = self.tensors(self.path("mine.tap"))["__metadata__"]
+            self.assertEqual(unknown in result.stderr, scale is None)
+            if scale is not None:  # as a .tap file says it
+                self.assertEqual(scale, {key: frozen[key] for key in ("mean", "sd")})
+            return scale and [json.loads(scale[key]) for key in ("mean", "sd")]
+
+        self.assertIsNone(imported())
+        self.assertEqual(imported("--mean", "0.4914,0.4822,0.4465", "--sd", "0.2023,0.1994,0.2010"),
+                         [[0.4914, 0.4822, 0.4465], [0.2023, 0.1994, 0.201]])
+        self.assertEqual(imported("--mean", "0.5,0.4,0.3"), [[0.5, 0.4, 0.3], [1, 1, 1]])
+        model.producer_name = "onetap"  # of others, the names may mean something else
+        for key, value in (("mean", "[0.5, 0.25, 0]"), ("sd", "[0.125, 1, 2]")):
+            model.metadata_props.add(key=key, value=value)
+        self.assertEqual(imported(), [[0.5, 0.25, 0], [0.125, 1, 2]])
+        self.assertEqual(imported("--sd", "1,2,3"), [[0.5, 0.25, 0], [1, 2, 3]])
+
     def test_external_data_beside_the_model(self):
         os.mkdir(self.path("apart"))
         onnx.save_model(self.model(), self.path("apart", "net.onnx"), save_as_external_data=True, location="net.data",
@@ -472,7 +496,9 @@ class Verb(CommandTest):
         for key, value in (("mean", "[0, 0]"), ("sd", "[1, 1, 1]")):
             model.metadata_props.add(key=key, value=value)
         path = self.write("net.onnx", model.SerializeToString())
-        self.refused(4, f"({path})", "import", path, "--tap", "-o", self.path("out"))
+        for tap in (["--tap"], []):
+            self.refused(4, f"({path})", "import", path, *tap, "-o", self.path("out"))
+        self.assertEqual(os.listdir(self.dir), ["net.onnx"])
 
     def test_bad_places_and_flags_leave_nothing(self):
         path = self.write("net.onnx", self.model().SerializeToString())
@@ -492,8 +518,9 @@ class Verb(CommandTest):
         self.refused(4, "missing.onnx", "import", self.path("missing.onnx"), "-o", out)
         self.refused(4, "folder", "import", self.path("folder"), "-o", out)
         self.refused(2, "--tap or --weights", "import", path, "--tap", "--weights", out)
-        self.refused(2, "three numbers", "import", path, "--tap", "-o", out, "--mean", "1,2")
-        self.refused(2, "--mean and --sd are for --tap", "import", path, "-o", out, "--mean", "1,2,3")
+        for tap in (["--tap"], []):
+            self.refused(2, "three numbers", "import", path, *tap, "-o", out, "--mean", "1,2")
+            self.refused(2, "three numbers R,G,B above 0 for --sd", "import", path, *tap, "-o", out, "--sd", "1,0,1")
         wide = Builder(13, shape=(3, "H", "W"))
         wide.add("Relu")
         open_shape = self.write("folder/open.onnx", wide.model().SerializeToString())

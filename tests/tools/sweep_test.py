@@ -365,7 +365,7 @@ class Refusals(Sweep):
     def test_of_grids(self):
         self.refuses("expected --grid KEY=VALUE")
         self.refuses("expected --grid KEY=VALUE,VALUE..., got 'seed'", "--grid", "seed")
-        self.refuses("unknown key sed (--grid sed=0,1), did you mean 'seed'?", "--grid", "sed=0,1")
+        self.refuses("unknown key seeds (--grid seeds=0,1), did you mean 'seed'?", "--grid", "seeds=0,1")
         self.refuses("expected a whole number for seed (--grid seed=0,x), got 'x'", "--grid", "seed=0,x")
         self.refuses("did you mean 'cosine'", "--grid", "schedule=step,cosin")
         self.refuses("between separators", "--grid", "seed=0,,1")

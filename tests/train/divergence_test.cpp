@@ -280,7 +280,7 @@ TEST(Evaluate, RefusesOutputsThatAreNotFinite) {
   const Recipe recipe = resolve_recipe(small_recipe(), source);
   nn::GraphModule module(recipe_network(recipe, 10, 32));
   EvalOptions options;
-  options.stream.view = recipe_view(module->graph(), source);
+  options.stream.view = recipe_view(recipe, module->graph(), source);
   EXPECT_TRUE(evaluate(module, *source.test, options).has_value());
   const torch::NoGradGuard no_grad;
   torch::Tensor bias = module->named_parameters()["fc.bias"];

@@ -183,7 +183,7 @@ TEST(Recalibration, IsThatOfTheNetworkThatIsTestedAndKept) {
     const DataSource source = open_data(recipe.data);
     RecalibrateOptions options;
     options.stream =
-        recipe_stream(RunFiles(dir / "with").read_config(), recipe_view(got->graph(), source), /*train=*/true);
+        recipe_stream(RunFiles(dir / "with").read_config(), recipe_view(recipe, got->graph(), source), /*train=*/true);
     options.images = 64;
     EXPECT_EQ(recalibrate(expected, *source.train, options), 64);
     const auto wanted = nn::state_of(*expected), kept = nn::state_of(*got);

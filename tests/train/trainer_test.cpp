@@ -249,7 +249,7 @@ TEST(Trainer, TheAverageIsWhatIsTestedAndKept) {
   module->set_temperature(last.state.temperature);
   const DataSource source = open_data(recipe.data);
   EvalOptions options;
-  options.stream.view = recipe_view(module->graph(), source);
+  options.stream.view = recipe_view(recipe, module->graph(), source);
   const auto result = evaluate(module, *source.test, options);
   const auto logged = read_metrics(files.metrics()).back();
   EXPECT_EQ(result->hard.accuracy, *logged.acc_hard);
@@ -399,7 +399,7 @@ TEST(Evaluate, CountsRightAnswersOverWholeAndPartialBatches) {
   torch::manual_seed(3);
   nn::GraphModule module(recipe_network(recipe, 10, 32));
   EvalOptions options;
-  options.stream.view = recipe_view(module->graph(), source);
+  options.stream.view = recipe_view(recipe, module->graph(), source);
   // Counted by hand, one image at a time.
   int64_t right = 0;
   {

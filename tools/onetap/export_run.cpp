@@ -32,7 +32,7 @@ void export_run(const ExportArguments& options) {
       tensors.emplace_back(name, trained->second);
     }
   }
-  write_file_atomic(options.out, nn::tensor_bytes(tensors));
+  write_file_atomic(options.out, nn::tensor_bytes(tensors, pixel_metadata_of(files.read_config())));
 }
 
 }  // namespace onetap::tool

@@ -14,6 +14,7 @@
 #include "onetap/runtime/model.h"
 #include "onetap/tap/drop.h"
 #include "onetap/tap/tap_file.h"
+#include "onetap/train/resolve.h"
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/freeze_report.h"
@@ -70,7 +71,8 @@ class UncheckedFile {
 
 TapNet frozen_net(const FreezeArguments& options, const OpenRun& run) {
   TapNet net = freeze(run.module, options.type.value_or(WeightType::kF32));
-  net.pixels = {run.source->normalisation.mean, run.source->normalisation.sd};
+  const Normalisation pixels = recipe_normalisation(run.recipe, *run.source);
+  net.pixels = {pixels.mean, pixels.sd};
   net.classes = run.source->classes;
   net.facts = {{"onetap", ONETAP_VERSION},
                {"step", std::to_string(run.checkpoint.state.step)},

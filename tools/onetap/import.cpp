@@ -4,6 +4,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/naming_file.h"
+#include "onetap/base/per_colour.h"
 #include "onetap/base/text.h"
 #include "onetap/graph/text.h"
 #include "onetap/tap/sparse_to_taps.h"
@@ -13,8 +14,6 @@
 #include "tools/onetap/verbs.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -29,26 +28,30 @@ struct ImportArguments {
   bool tap = false;
 };
 
-std::array<float, 3> three_numbers(const std::string& text, const char* flag, bool above_zero) {
-  std::array<float, 3> numbers{};
-  const auto parts = split(text, ',');
-  for (size_t i = 0; i < 3; ++i) {
-    const auto value = parts.size() == 3 ? parse_double(parts[i]) : std::nullopt;
-    numbers[i] = static_cast<float>(value.value_or(std::nan("")));
-    if (!std::isfinite(numbers[i]) || (above_zero && numbers[i] <= 0)) {
-      fail_usage("[import] expected three numbers R,G,B{} for {}, got '{}'", above_zero ? " above 0" : "", flag, text);
-    }
+PerColour three_numbers(const std::string& text, const char* flag, bool above_zero) {
+  const auto numbers = parse_per_colour(text);
+  if (!numbers || (above_zero && *std::min_element(numbers->begin(), numbers->end()) <= 0)) {
+    fail_usage("[import] expected three numbers R,G,B{} for {}, got '{}'", above_zero ? " above 0" : "", flag, text);
   }
-  return numbers;
+  return *numbers;
 }
 
 // What a pixel becomes: as the model says, or as the flags do.
 struct GivenPixels {
-  std::optional<std::array<float, 3>> mean, sd;
+  std::optional<PerColour> mean, sd;
 
   explicit GivenPixels(const ImportArguments& options) {
     if (!options.mean.empty()) mean = three_numbers(options.mean, "--mean", false);
     if (!options.sd.empty()) sd = three_numbers(options.sd, "--sd", true);
+  }
+
+  // Nothing if neither knows; what only one of mean and sd leaves open is 0 or 1.
+  std::optional<PixelScale> over(std::optional<PixelScale> known) const {
+    if (!known && !mean && !sd) return std::nullopt;
+    PixelScale pixels = known.value_or(PixelScale{});
+    if (mean) pixels.mean = *mean;
+    if (sd) pixels.sd = *sd;
+    return pixels;
   }
 };
 
@@ -94,16 +97,15 @@ void import_tap(const ImportArguments& options, const ImportOptions& import_opti
   for (const std::string& note : imported.notes) console().note(note);
   TapNet net = naming_file(options.model, [&] { return frozen_net(imported); });
   net.facts["imported"] = fs::path(options.model).filename().string();
-  if (pixels.mean) net.pixels.mean = *pixels.mean;
-  if (pixels.sd) net.pixels.sd = *pixels.sd;
+  const auto scale = pixels.over(naming_file(options.model, [&] { return known_pixels(imported); }));
+  if (scale) net.pixels = *scale;
   naming_file(options.model, [&] { check_tap_net(net); });
   // The reader of quantised models has done so where the model does not say it.
   if (const auto taps = net.is_int8() ? std::vector<ConvertedConv>() : sparse_to_taps(net); !taps.empty()) {
     console().note(fmt::format("{} convolutions are mostly zeros and became tap convolutions, such as '{}'",
                                taps.size(), taps.front().name));
   }
-  const bool knows_pixels = imported.metadata.count("mean") > 0 || pixels.mean || pixels.sd;
-  if (!knows_pixels) {
+  if (!scale) {
     console().note("pixels are scaled to 0..1: give --mean and --sd if the network was trained with other pixels");
   }
   write_tap(out, net);
@@ -112,9 +114,6 @@ void import_tap(const ImportArguments& options, const ImportOptions& import_opti
 
 int run_import(const ImportArguments& options) {
   if (options.tap && !options.weights.empty()) fail_usage("[import] expected --tap or --weights, got both");
-  if (!options.tap && !(options.mean.empty() && options.sd.empty())) {
-    fail_usage("[import] --mean and --sd are for --tap: training uses those of its data");
-  }
   ImportOptions import_options;
   if (!options.shape.empty()) import_options.shape = image_shape(options.shape);
   if (options.tap) {
@@ -122,11 +121,18 @@ int run_import(const ImportArguments& options) {
     return 0;
   }
   const Places places = places_of(options);
+  const GivenPixels pixels(options);
   check_places(places, options.model);
   const ImportedNet imported = trainable_net(import_onnx(options.model, import_options));
-  const std::string net = network_text(imported.graph), weights = tensor_file(imported);
+  const auto scale = pixels.over(naming_file(options.model, [&] { return known_pixels(imported); }));
+  const std::string net = network_text(imported.graph), weights = tensor_file(imported, scale);
   write_files_atomic({{places.net, net}, {places.weights, weights}});
   for (const std::string& note : imported.notes) console().note(note);
+  if (!scale) {
+    console().note(
+        "training scales pixels by the mean and sd of its data: give --mean and --sd if the network was trained with "
+        "others");
+  }
   console().print(places.net.string());
   console().print(places.weights.string());
   return 0;
@@ -146,13 +152,13 @@ void add_import(CLI::App& app, Action& action) {
                  "write a frozen network: batch norms folded, kernels that are mostly zeros as taps");
   verb->add_option("--shape", options->shape, "shape of an image, if the model does not define it")
       ->option_text("CxHxW");
-  verb->add_option("--mean", options->mean, "with --tap: mean of the pixels (0 to 1) in training")
+  verb->add_option("--mean", options->mean,
+                   "mean of the pixels (0 to 1) in the training of the model (default: the model's own)")
       ->option_text("R,G,B");
-  verb->add_option("--sd", options->sd, "with --tap: standard deviation of the pixels in training")
-      ->option_text("R,G,B");
+  verb->add_option("--sd", options->sd, "standard deviation of the pixels in that training")->option_text("R,G,B");
   verb->footer(
       "Examples:\n"
-      "  onetap import model.onnx -o mine\n"
+      "  onetap import model.onnx -o mine --mean 0.4914,0.4822,0.4465 --sd 0.2023,0.1994,0.2010\n"
       "  onetap train --arch mine.net --init mine.safetensors --method sal --data cifar10 --out runs/mine\n"
       "  onetap import model.onnx --tap -o mine.tap --mean 0.485,0.456,0.406 --sd 0.229,0.224,0.225\n"
       "  onetap run mine.tap cat.jpg\n"

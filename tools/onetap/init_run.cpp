@@ -1,7 +1,9 @@
 #include "tools/onetap/init_run.h"
 
+#include "onetap/base/safetensors.h"
 #include "onetap/base/text.h"
 #include "onetap/journal/run_files.h"
+#include "onetap/tap/tap_file.h"
 
 #include <fmt/format.h>
 
@@ -35,6 +37,22 @@ class TakeOver {
   std::vector<std::string> taken_;
 };
 
+struct KnownPixels {
+  std::optional<PerColour> mean, sd;
+};
+
+KnownPixels pixels_of(const std::string& init) {
+  std::error_code ignored;
+  if (fs::is_directory(init, ignored)) {
+    const RunFiles files(init);
+    if (!files.holds_run()) return {};  // whoever reads its weights says so
+    const Recipe run = files.read_config();
+    return {run.mean, run.sd};
+  }
+  const auto pixels = find_pixels(SafetensorsFile::read(init).metadata(), init);
+  return pixels ? KnownPixels{pixels->mean, pixels->sd} : KnownPixels{};
+}
+
 // Whether the user's method is the run's, or there is none.
 bool keeps_method(const RecipeRequest& request, const Recipe& run) {
   return request.keys.count("method") == 0 || request.recipe.method == run.method;
@@ -64,6 +82,21 @@ std::string take_from_init_run(RecipeRequest& request) {
     for (const char* key : {"data", "limit", "validation", "strict"}) over.take(key);
   }
   return fmt::format("taken from {}: {}", source, over.text());
+}
+
+std::string take_pixels_of_init(Recipe& recipe) {
+  if (recipe.init.empty() || (recipe.mean && recipe.sd)) return "";
+  const KnownPixels known = pixels_of(recipe.init);
+  std::vector<std::string> taken;
+  const auto take = [&](const char* key, const std::optional<PerColour>& from, std::optional<PerColour>& to) {
+    if (to || !from) return;
+    to = from;
+    taken.push_back(fmt::format("{} {}", key, per_colour_text(*from)));
+  };
+  take("mean", known.mean, recipe.mean);
+  take("sd", known.sd, recipe.sd);
+  if (taken.empty()) return "";
+  return fmt::format("pixels are scaled with {}, from {} (--mean, --sd)", join(taken, " and "), recipe.init);
 }
 
 }  // namespace onetap::tool

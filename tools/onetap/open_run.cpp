@@ -1,6 +1,7 @@
 #include "tools/onetap/open_run.h"
 
 #include "onetap/base/cpus.h"
+#include "onetap/tap/tap_file.h"
 #include "onetap/train/resolve.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/offered_words.h"
@@ -37,9 +38,13 @@ int64_t RunArguments::thread_count() const {
 
 StreamOptions OpenRun::test_stream() const {
   StreamOptions stream;
-  stream.view = recipe_view(graph, *source);
+  stream.view = recipe_view(recipe, graph, *source);
   stream.batch_size = recipe.batch_size;
   return stream;
+}
+
+Metadata pixel_metadata_of(const Recipe& recipe) {
+  return recipe.mean && recipe.sd ? pixel_metadata({*recipe.mean, *recipe.sd}) : Metadata{};
 }
 
 void add_ema_flag(CLI::App& verb, bool& no_ema) {

@@ -44,6 +44,9 @@ struct OpenRun {
 Checkpoint open_checkpoint(const RunFiles& files, const std::string& which, nn::GraphModule& module,
                            KeptWeights weights = KeptWeights::kAveraged);
 
+// For the metadata of weights that leave a run: its mean and sd; nothing where they are those of its data.
+Metadata pixel_metadata_of(const Recipe& recipe);
+
 // The flag --no-ema.
 void add_ema_flag(CLI::App& verb, bool& no_ema);
 

@@ -181,7 +181,7 @@ int run_prune(const PruneArguments& options) {
   report.data = options.run.data.empty() ? run.recipe.data : options.run.data;
   const std::string json = json_text(prune_json(report), 2) + "\n";
   write_file_atomic(staged.path() / report.network().filename(), network_text(cut.graph));
-  nn::write_tensors(staged.path() / report.weights().filename(), nn::state_of(*smaller));
+  nn::write_tensors(staged.path() / report.weights().filename(), nn::state_of(*smaller), pixel_metadata_of(run.recipe));
   write_file_atomic(staged.path() / "pruning.json", json);
   staged.commit();
   if (options.json) {

@@ -81,7 +81,8 @@ Recipe merge_for_resume(Recipe started, const RecipeRequest& request, std::strin
   for (const std::string& key : request.keys) {
     const RecipeField& field = *find_recipe_field(key);
     const std::string now = recipe_field_text(asked, field), then = recipe_field_text(started, field);
-    const bool left_open = now == "auto" || (now == "0" && (key == "threads" || key == "workers"));
+    const bool left_open = now == "auto" || (now.empty() && field.is_per_colour()) ||
+                           (now == "0" && (key == "threads" || key == "workers"));
     if (now == then || left_open) continue;
     if (!field.may_change_on_resume) {
       fail_usage("[{0}] {1} was started with {2} = {3}, got {4}: a resumed {0} keeps its recipe", kind, directory, key,

@@ -247,6 +247,7 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
                   : resuming ? merge_for_resume(files.read_config(), request, "run", options.out)
                              : request.recipe;
   check_recipe(recipe);
+  const std::string pixels = resuming ? "" : take_pixels_of_init(recipe);
   parse_device(recipe.device);
   if (resuming && request.keys.count("precision") > 0) check_precision(recipe);
   const DataSource source = open_data(recipe_data(recipe));
@@ -263,6 +264,7 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
     if (!recipe.teacher.empty()) load_teacher(recipe, graph, source, {});
   }
   RankShare(ranks).check_batches(recipe, source.train->size());
+  if (!pixels.empty()) console().note(pixels);
   if (options.dry_run) {
     describe(recipe, source, graph);
     std::cout << recipe_text(recipe);
