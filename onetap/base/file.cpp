@@ -254,9 +254,11 @@ StagedDirectory::StagedDirectory(const fs::path& final_path) : final_(final_path
     if (is_made) hold_ = DirectoryHold::take(staging_);
     if (hold_ || (!is_made && error == EEXIST && number < kTries)) continue;
     if (!is_made) fail("[file] cannot create {}: {}", staging_.string(), std::strerror(error));
-    // Taken for a left one and removed by somebody else: the next number. Still there: it cannot be opened.
+    // Taken for a left one by somebody else, who removes it: the next number. Not if it is there and cannot be opened.
+    const bool is_closed = ::access(staging_.c_str(), R_OK) != 0 && errno == EACCES;
     std::error_code ignored;
-    if (fs::remove(staging_, ignored) || number >= kTries) {
+    fs::remove(staging_, ignored);
+    if (is_closed || number >= kTries) {
       fail("[file] expected a new directory that can be opened, got none: {}", staging_.string());
     }
   }
@@ -269,10 +271,14 @@ StagedDirectory::~StagedDirectory() {
 
 void StagedDirectory::commit() {
   struct stat replaced {};
-  if (::stat(final_.c_str(), &replaced) == 0) ::chmod(staging_.c_str(), replaced.st_mode & 07777);
+  if (::stat(final_.c_str(), &replaced) == 0 && S_ISDIR(replaced.st_mode)) {
+    ::chmod(staging_.c_str(), replaced.st_mode & 07777);
+  }
   sync_directory(staging_);
   if (::rename(staging_.c_str(), final_.c_str()) != 0) {
-    fail("[file] cannot rename {} to {}: {}", staging_.string(), final_.string(), reason());
+    const std::string problem = reason();
+    ::chmod(staging_.c_str(), 0700);  // so that it can be removed
+    fail("[file] cannot rename {} to {}: {}", staging_.string(), final_.string(), problem);
   }
   committed_ = true;
   sync_directory(final_.parent_path());

@@ -139,7 +139,7 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 }
 
 std::string csv_field(const std::string& given) {
-  const bool starts_formula = !given.empty() && std::strchr("=+-@\t\r", given[0]) != nullptr;
+  const bool starts_formula = !given.empty() && std::string_view("=+-@\t\r").find(given[0]) != std::string_view::npos;
   const std::string text = starts_formula && !parse_double(given) ? "'" + given : given;
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";

@@ -3,6 +3,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/base/file.h"
 #include "onetap/base/text.h"
+#include "onetap/data/source.h"
 
 namespace fs = std::filesystem;
 
@@ -120,7 +121,7 @@ DataSource open_cifar(Cifar kind, const fs::path& directory) {
   source.test = read_split(layout, folder, {layout.test});
   source.classes = class_names(kind, layout, folder);
   source.image_size = 32;
-  source.normalisation = {{0.4914f, 0.4822f, 0.4465f}, {0.2023f, 0.1994f, 0.2010f}};
+  source.normalisation = usual_normalisation(layout.name);
   return source;
 }
 

@@ -5,6 +5,7 @@
 #include "onetap/base/sha256.h"
 #include "onetap/base/text.h"
 #include "onetap/data/image_codec.h"
+#include "onetap/data/source.h"
 
 #include <algorithm>
 #include <cmath>
@@ -223,7 +224,7 @@ DataSource open_folder(const fs::path& root, const FolderOptions& options) {
   is_flat(root) ? open_flat(root, options, source) : open_splits(root, options, source);
   std::sort(source.skipped.begin(), source.skipped.end());
   source.image_size = 0;
-  source.normalisation = {{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
+  source.normalisation = usual_normalisation("folder");
   return source;
 }
 

@@ -123,6 +123,15 @@ void take_parts(const SourceOptions& options, DataSource& source) {
 
 }  // namespace
 
+Normalisation usual_normalisation(std::string_view spec, const std::optional<PerColour>& mean,
+                                  const std::optional<PerColour>& sd) {
+  const std::string_view kind = spec.substr(0, spec.find(':'));
+  Normalisation usual;
+  if (kind == "cifar10" || kind == "cifar100") usual = {{0.4914f, 0.4822f, 0.4465f}, {0.2023f, 0.1994f, 0.2010f}};
+  if (kind == "folder") usual = {{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
+  return {mean.value_or(usual.mean), sd.value_or(usual.sd)};
+}
+
 fs::path data_cache_directory() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);

@@ -1,9 +1,11 @@
 // Opening a data set by what the user typed after --data.
 #pragma once
 
+#include "onetap/base/per_colour.h"
 #include "onetap/data/dataset.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,6 +33,11 @@ DataSpec parse_data_spec(std::string_view text);
 std::string absolute_data_spec(const std::string& spec);
 
 DataSource open_data(std::string_view spec);
+
+// The mean and sd of such data ("cifar10:DIR", opened or not), but for what is given. Of a recipe: those that a run was
+// trained with, whatever data it meets now.
+Normalisation usual_normalisation(std::string_view spec, const std::optional<PerColour>& mean = std::nullopt,
+                                  const std::optional<PerColour>& sd = std::nullopt);
 
 // The median of the shorter sides of some images, spread over the set.
 int64_t typical_side(const Dataset& data);

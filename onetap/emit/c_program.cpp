@@ -99,10 +99,12 @@ CProgram::CProgram(const TapNet& net, RowMode mode) {
   }
   rows = plan_rows(row_program(net.graph), mode);
   arena_bytes = zeros * element_bytes() + rows.arena_bytes;
-  if (arena_bytes > kMaxBytes) {
-    fail_usage("[emit] expected at most {} bytes of RAM, got {} (most is in use around layer '{}')", kMaxBytes,
-               arena_bytes, step(rows.peak).name);
-  }
+}
+
+void CProgram::check_arena() const {
+  if (arena_bytes <= kMaxBytes) return;
+  fail_usage("[emit] expected at most {} bytes of RAM, got {} (most is in use around layer '{}')", kMaxBytes,
+             arena_bytes, step(rows.peak).name);
 }
 
 void CProgram::add_values() {

@@ -42,6 +42,8 @@ struct CProgram {
   int64_t rows_of(const CStep& step) const { return value(step.output).height; }
   // Whether the step gives the caller's floats by itself.
   bool gives_floats(const CStep& step) const;
+  // kUsage if the arena of this schedule is larger than offsets are.
+  void check_arena() const;
 
   std::optional<ExecutionPlan> floats;  // of a float network,
   std::optional<Int8Plan> int8;         // or of an int8 one

@@ -25,6 +25,7 @@ constexpr std::array kTakenNames = {
     "iso646",        "limits",     "locale",     "math",        "setjmp",   "signal",  "stdarg",         "stdbool",
     "stddef",        "stdint",     "stdio",      "stdlib",      "string",   "tgmath",  "time",           "wchar",
     "wctype",        "stdalign",   "stdatomic",  "stdnoreturn", "threads",  "uchar",   "arm_mve",        "arm_acle",
+    "features",      "newlib",  // which those of glibc and newlib include
     "ALL_BUILD",     "ZERO_CHECK", "INSTALL",    "PACKAGE",     "RUN_TESTS"};
 
 bool is_c_identifier(std::string_view name) {

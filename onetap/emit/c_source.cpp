@@ -78,6 +78,7 @@ std::string generated_note(const TapNet& net, const std::string& what) {
 
 CSource::CSource(const TapNet& net, const CProgram& program, std::string name, Purpose purpose)
     : net_(net), program_(program), name_(std::move(name)), purpose_(purpose) {
+  program.check_arena();
   fragments_.insert(F::kTypes);
   for (const Node& node : net.graph.nodes()) {
     if (is_conv_step(node.op)) positions_ = std::max(positions_, node.kernel.area());

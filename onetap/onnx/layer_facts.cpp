@@ -132,6 +132,7 @@ bool as_taps(const LayerFacts& facts, Node& node, LayerTensors& tensors, int64_t
   layout.taps = facts.taps;
   if (node.op != Op::kConv || layout.taps > layout.positions) return false;
   share_blocks(layout, facts.share);
+  if (layout.share_outputs > layout.outputs || layout.share_inputs > layout.inputs) return false;
   LayerTensors gathered = tensors;
   if (!gather_taps(gathered, layout, facts.zeros) || dropped + layout.dropped > kMaxDroppedWeights) return false;
   tensors = std::move(gathered);

@@ -58,6 +58,7 @@ OnnxValue convert_reshape(Converter& converter, const Operator& op) {
   const OnnxValue& x = converter.computed(op, 0);
   const Dims from = batched(converter, x);
   Dims dims = converter.integers(op, 1);
+  op.check_extents(dims.size());
   const int64_t whole = element_count(from);
   int64_t known = 1;
   for (size_t i = 0; i < dims.size(); ++i) {

@@ -81,8 +81,9 @@ bool is_moved_input(const Graph& graph, const Node& node) {
   return layout.taps == 1 && layout.share_outputs >= layout.outputs;
 }
 
-// A shift as a depthwise convolution: its kernel is as large as its furthest tap that reaches the image. In int8
-// networks it has a centre: the reader would need a pad of bytes for other kernels.
+// A shift as a depthwise convolution: its kernel is as large as its furthest tap that reaches the image. That of a
+// `shift`, and in int8 networks, has a centre: the reader would need a pad for other kernels, which int8 networks and C
+// do not have.
 struct MovedKernel {
   MovedKernel(const TapNet& net, const Node& node) : taps(moved_taps(net, node)) {
     for (const PlaneTap& tap : taps.taps) {
@@ -91,7 +92,7 @@ struct MovedKernel {
       left = std::max<int64_t>(left, -tap.right);
       right = std::max<int64_t>(right, tap.right);
     }
-    if (!net.is_int8()) return;
+    if (!net.is_int8() && node.op != Op::kShift) return;
     up = down = std::max(up, down);
     left = right = std::max(left, right);
   }

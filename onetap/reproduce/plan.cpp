@@ -69,6 +69,25 @@ std::optional<RunPlace> parse_run_name(const fs::path& directory, const std::str
   return place;
 }
 
+// A value without the length of the run that it names: "-e300" of ".../runs/STEM-e300-s0".
+std::string without_epochs(const std::string& value) {
+  const size_t at = value.rfind("-e");
+  if (at == std::string::npos) return value;
+  const size_t end = value.find_first_not_of("0123456789", at + 2);
+  if (end == at + 2 || end == std::string::npos || value.compare(end, 2, "-s") != 0) return value;
+  return value.substr(0, at) + value.substr(end);
+}
+
+// A run that has begun keeps what it began from: of the same training, though a longer one has finished since.
+void keep_begun(const RunPlace& run, Settings& given) {
+  if (!run.files().holds_run()) return;
+  const Recipe begun = run.files().read_config();
+  for (auto& [key, value] : given) {
+    const std::string before = recipe_field_text(begun, known_recipe_field(key, key));
+    if (without_epochs(before) == without_epochs(value)) value = before;
+  }
+}
+
 bool is_there(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
@@ -141,6 +160,7 @@ class Planner {
       job.after.push_back(teacher);
       given.emplace_back("teacher", jobs_[teacher].run.directory.string());
     }
+    keep_begun(job.run, given);
     job.is_longer = job.run.epochs != experiment_recipe(spec, options_.scale).epochs;
     const auto full = static_cast<double>(experiment_recipe(spec, 1).epochs);
     const Recipe recipe =

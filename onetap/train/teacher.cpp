@@ -116,7 +116,7 @@ LoadedTeacher from_run(const fs::path& run, const fs::path& checkpoint, const Im
   if (data != own) {
     fail_usage("[teacher] expected a network trained on {}, got one trained on {} ({})", own, data, run.string());
   }
-  check_pixels(images, recipe_normalisation(recipe, images.source), run);
+  check_pixels(images, usual_normalisation(recipe.data, recipe.mean, recipe.sd), run);
   nn::GraphModule module(files.read_graph());
   const CheckpointFolder folder(files.checkpoints());
   Checkpoint used;

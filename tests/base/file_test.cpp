@@ -162,6 +162,19 @@ TEST(File, StagedDirectoriesOfOnePlaceDoNotDisturbEachOther) {
   EXPECT_EQ(read_text(dir / "there" / "f"), "first");
 }
 
+TEST(File, AStagedDirectoryWhosePlaceWasTakenLeavesNothing) {
+  const TempDir dir;
+  {
+    StagedDirectory staged(dir / "there");
+    write_text(staged.path() / "f", "x");
+    write_text(dir / "there", "a file");
+    fs::permissions(dir / "there", fs::perms::owner_read);
+    expect_error(ErrorKind::kFailure, "cannot rename", [&] { staged.commit(); });
+    EXPECT_EQ(fs::status(staged.path()).permissions() & fs::perms::owner_all, fs::perms::owner_all);
+  }
+  EXPECT_EQ(entries(dir.path()), 1u);
+}
+
 TEST(File, AStagedDirectoryRemovesWhatAKillLeftOfItsPlaceAlone) {
   const TempDir dir;
   const std::string front = StagedDirectory::kPrefix;

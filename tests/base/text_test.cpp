@@ -29,6 +29,7 @@ TEST(Text, QuotesCellsOfCsvFilesWhereNeeded) {
   EXPECT_EQ(csv_field("=a,b"), "\"'=a,b\"");
   EXPECT_EQ(csv_field("-x"), "'-x");
   EXPECT_EQ(csv_field("-0.5"), "-0.5");
+  EXPECT_EQ(csv_field(std::string(1, '\0')), std::string(1, '\0'));
 }
 
 TEST(Text, Globs) {

@@ -2,6 +2,7 @@
 #include "onetap/emit/c_project.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/emit/c_program.h"
 #include "onetap/emit/dense_form.h"
 #include "onetap/graph/text.h"
 #include "tests/emit/zoo_net.h"
@@ -193,7 +194,7 @@ TEST(CProject, RefusesWhatItCannotWrite) {
   for (const char* name : {"", "1net", "my-net", "a b", "for", "n\xc3\xa4t"}) {
     expect_error(ErrorKind::kUsage, "C identifier", [&] { named(name); });
   }
-  for (const char* name : {"test", "all", "help", "clean", "install", "string", "stdint"}) {
+  for (const char* name : {"test", "all", "help", "clean", "install", "string", "stdint", "features"}) {
     expect_error(ErrorKind::kUsage, "that neither CMake nor C uses", [&] { named(name); });
   }
   const auto sizes_of = [](const std::string& nodes, const char* shape = "3x8x8", RowMode mode = RowMode::kRows) {
@@ -212,6 +213,11 @@ TEST(CProject, RefusesWhatItCannotWrite) {
   expect_error(ErrorKind::kUsage, "at most 2147483647 bytes of RAM, got 9600240000 (most is in use around layer 'c')",
                [&] { sizes_of(wide, "1x200x200", RowMode::kLayers); });
   EXPECT_LT(sizes_of(wide, "1x200x2").arena, 1 << 30);
+  // The memory of the other schedule is nobody's limit.
+  const TapNet tall = random_tap_net(
+      parse_network("onetap-net 1\nx = input 1x200x200\nc = conv x out=60000\nd = conv c out=1\np = gap d\n"), 1);
+  EXPECT_GT(CProgram(tall, RowMode::kLayers).arena_bytes, int64_t{1} << 31);
+  EXPECT_LT(c_sizes(tall, CProgram(tall, RowMode::kRows)).arena, int64_t{1} << 30);
 }
 
 // Values (16 bytes), steps (20, and 4 for each input), and a list of rows: a byte for each of the four of every step as

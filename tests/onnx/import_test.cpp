@@ -104,7 +104,8 @@ x = input 4x9x8
 a = tapconv x out=6 kernel=3 pad=1 taps=5 share=2
 b = shift a kernel=3 counts=1,1,0,1,0,1,0,1,1
 c = tapconv b out=4 kernel=3 pad=1 taps=1 share=2x2
-d = tapconv c out=4 kernel=5 pad=2 taps=2 groups=2
+s = shift c kernel=3 counts=2,2,0,0,0,0,0,0,0
+d = tapconv s out=4 kernel=5 pad=2 taps=2 groups=2
 e = conv d out=4
 p = gap e
 fc = linear p out=3
@@ -132,6 +133,16 @@ TEST(Import, OfOurOwnTapsAndShiftsIsTheIdentity) {
   EXPECT_EQ(changed.graph.node("a").op, Op::kConv);
   EXPECT_EQ(changed.graph.node("b").op, Op::kConv);
   EXPECT_EQ(changed.graph.node("c").op, Op::kTapConv);
+  // Facts that do not fit the layer, too: more outputs that share than there are.
+  for (onnx::Entry& entry : *model.mutable_metadata_props()) {
+    if (entry.key() != kFloatFactsKey) continue;
+    const std::string fitting = "\"share\":\"2x2\"";
+    std::string facts = entry.value();
+    const size_t at = facts.find(fitting);
+    ASSERT_NE(at, std::string::npos) << facts;
+    entry.set_value(facts.replace(at, fitting.size(), "\"share\":\"100\""));
+  }
+  EXPECT_EQ(frozen_net(parse_onnx(model.SerializeAsString(), "test")).graph.node("c").op, Op::kConv);
   for (onnx::Entry& entry : *model.mutable_metadata_props()) {
     if (entry.key() == kFloatFactsKey) entry.set_value("[1]");
   }

@@ -236,6 +236,44 @@ TEST(Plan, AnotherTrainingInTheSamePlaceIsRefused) {
   expect_error(ErrorKind::kUsage, "was started with lr_every = 10, expected 100", [&] { check_run(jobs[0]); });
 }
 
+// A short look first, longer rows later, and the look once more.
+TEST(Plan, ARunKeepsTheSourceThatItBeganFrom) {
+  const TempDir out;
+  JobOptions shortened = options_in(out);
+  shortened.scale = 0.1;
+  const auto is_uneven = [](const Job& job) {
+    return job.kind == Job::Kind::kTrain && job.run.name.find("uneven") != std::string::npos;
+  };
+  const auto table_of = [](const Job& job) {
+    for (const auto& [key, value] : job.settings) {
+      if (key == "shift_table") return value;
+    }
+    return std::string();
+  };
+  const auto before = plan({"uneven-shifts"}, shortened);
+  const Job& job = *std::find_if(before.begin(), before.end(), is_uneven);
+  const std::string table = table_of(job),
+                    source = "from:" + (out.path() / "runs").string() + "/cifar10-resnet20-w83-sal-e30-s0";
+  ASSERT_EQ(table, source);
+  const auto kept = [](const std::string& from) {
+    return "width = 97\nmethod = \"shift\"\nlr_every = 10\nrestart_momentum = true\nshift_table = \"" + from + "\"\n";
+  };
+  write_run(out.path() / "runs/cifar10-resnet20-w83-sal-e300-s0", "width = 83\n", 300);
+  for (const bool finished : {true, false}) {
+    write_run(job.run.directory, kept(table), 30, finished);
+    const auto after = plan({"uneven-shifts"}, shortened);
+    const Job& again = *std::find_if(after.begin(), after.end(), is_uneven);
+    EXPECT_EQ(table_of(again), table);
+    check_run(again);
+  }
+  // Another source is another training.
+  write_run(job.run.directory, kept("from:" + (out.path() / "runs").string() + "/cifar10-resnet20-w80-sal-e30-s0"), 30);
+  const auto other = plan({"uneven-shifts"}, shortened);
+  expect_error(ErrorKind::kUsage, "was started with shift_table = ", [&] {
+    check_run(*std::find_if(other.begin(), other.end(), is_uneven));
+  });
+}
+
 TEST(Plan, AnOutThatWasMovedIsTheSame) {
   const TempDir out;
   const Job* job = nullptr;

@@ -2,6 +2,7 @@
 
 #include "onetap/base/safetensors.h"
 #include "onetap/base/text.h"
+#include "onetap/data/source.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/tap/tap_file.h"
 
@@ -37,20 +38,18 @@ class TakeOver {
   std::vector<std::string> taken_;
 };
 
-struct KnownPixels {
-  std::optional<PerColour> mean, sd;
-};
-
-KnownPixels pixels_of(const std::string& init) {
+// Nothing where nobody knows.
+std::optional<Normalisation> pixels_of(const std::string& init) {
   std::error_code ignored;
   if (fs::is_directory(init, ignored)) {
     const RunFiles files(init);
-    if (!files.holds_run()) return {};  // whoever reads its weights says so
+    if (!files.holds_run()) return std::nullopt;  // whoever reads its weights says so
     const Recipe run = files.read_config();
-    return {run.mean, run.sd};
+    return usual_normalisation(run.data, run.mean, run.sd);
   }
   const auto pixels = find_pixels(SafetensorsFile::read(init).metadata(), init);
-  return pixels ? KnownPixels{pixels->mean, pixels->sd} : KnownPixels{};
+  if (!pixels) return std::nullopt;
+  return Normalisation{pixels->mean, pixels->sd};
 }
 
 // Whether the user's method is the run's, or there is none.
@@ -86,15 +85,18 @@ std::string take_from_init_run(RecipeRequest& request) {
 
 std::string take_pixels_of_init(Recipe& recipe) {
   if (recipe.init.empty() || (recipe.mean && recipe.sd)) return "";
-  const KnownPixels known = pixels_of(recipe.init);
+  const auto known = pixels_of(recipe.init);
+  if (!known) return "";
+  const Normalisation usual = usual_normalisation(recipe.data, recipe.mean, recipe.sd);
+  if (known->mean == usual.mean && known->sd == usual.sd) return "";
   std::vector<std::string> taken;
-  const auto take = [&](const char* key, const std::optional<PerColour>& from, std::optional<PerColour>& to) {
-    if (to || !from) return;
+  const auto take = [&](const char* key, const PerColour& from, std::optional<PerColour>& to) {
+    if (to) return;
     to = from;
-    taken.push_back(fmt::format("{} {}", key, per_colour_text(*from)));
+    taken.push_back(fmt::format("{} {}", key, per_colour_text(from)));
   };
-  take("mean", known.mean, recipe.mean);
-  take("sd", known.sd, recipe.sd);
+  take("mean", known->mean, recipe.mean);
+  take("sd", known->sd, recipe.sd);
   if (taken.empty()) return "";
   return fmt::format("pixels are scaled with {}, from {} (--mean, --sd)", join(taken, " and "), recipe.init);
 }

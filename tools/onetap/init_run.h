@@ -12,9 +12,9 @@ namespace onetap::tool {
 // Returns what was taken in one line, "" for nothing. kData if the directory is no run.
 std::string take_from_init_run(RecipeRequest& request);
 
-// Mean and sd of the pixels, as far as the recipe has none: those of the run that is `init`, or those in the metadata
-// of the file that is. The network then starts with the function that it had. Returns what was taken in one line, ""
-// for nothing. kData naming the file if its metadata are damaged.
+// Mean and sd of the pixels, as far as the recipe has none and its data have others: those of the run that is `init`,
+// or those in the metadata of the file that is. The network then starts with the function that it had. Returns what was
+// taken in one line, "" for nothing. kData naming the file if its metadata are damaged.
 std::string take_pixels_of_init(Recipe& recipe);
 
 }  // namespace onetap::tool

@@ -1,6 +1,7 @@
 #include "tools/onetap/open_run.h"
 
 #include "onetap/base/cpus.h"
+#include "onetap/data/source.h"
 #include "onetap/tap/tap_file.h"
 #include "onetap/train/resolve.h"
 #include "tools/onetap/console.h"
@@ -44,7 +45,8 @@ StreamOptions OpenRun::test_stream() const {
 }
 
 Metadata pixel_metadata_of(const Recipe& recipe) {
-  return recipe.mean && recipe.sd ? pixel_metadata({*recipe.mean, *recipe.sd}) : Metadata{};
+  const Normalisation pixels = usual_normalisation(recipe.data, recipe.mean, recipe.sd);
+  return pixel_metadata({pixels.mean, pixels.sd});
 }
 
 void add_ema_flag(CLI::App& verb, bool& no_ema) {
@@ -68,6 +70,10 @@ OpenRun read_files(const RunArguments& arguments) {
   const RunFiles files(arguments.run);
   OpenRun run;
   run.recipe = files.read_config();
+  // Other data than the run's are scaled as its own were.
+  const Normalisation pixels = usual_normalisation(run.recipe.data, run.recipe.mean, run.recipe.sd);
+  run.recipe.mean = pixels.mean;
+  run.recipe.sd = pixels.sd;
   run.graph = files.read_graph();
   return run;
 }

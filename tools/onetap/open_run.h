@@ -44,7 +44,7 @@ struct OpenRun {
 Checkpoint open_checkpoint(const RunFiles& files, const std::string& which, nn::GraphModule& module,
                            KeptWeights weights = KeptWeights::kAveraged);
 
-// For the metadata of weights that leave a run: its mean and sd; nothing where they are those of its data.
+// For the metadata of weights that leave a run: the mean and sd that it was trained with.
 Metadata pixel_metadata_of(const Recipe& recipe);
 
 // The flag --no-ema.

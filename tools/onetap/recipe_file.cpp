@@ -11,10 +11,11 @@ namespace fs = std::filesystem;
 namespace onetap::tool {
 namespace {
 
-// Relative to the program, as an installation may be moved.
+// Relative to the program, as an installation may be moved. Empty where the system does not say where that is.
 fs::path installed_recipe(const fs::path& given) {
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  if (program.empty()) return {};
   return (program.parent_path() / ONETAP_RECIPES_FROM_PROGRAM / given.filename()).lexically_normal();
 }
 
@@ -32,6 +33,7 @@ std::string check_recipe_file(const std::string& given) {
   if (is_given(given)) return "";
   if (!may_be_installed(given)) return fmt::format("expected a recipe, got {}: there is no such file", given);
   const fs::path installed = installed_recipe(given);
+  if (installed.empty()) return fmt::format("expected a recipe, got {}: there is no such file", given);
   std::error_code ignored;
   if (!fs::is_regular_file(installed, ignored)) {
     return fmt::format("expected a recipe, got {}: neither it nor {} is a file", given, installed.string());

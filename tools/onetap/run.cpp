@@ -49,11 +49,12 @@ std::vector<std::string> list_images(const std::vector<std::string>& given) {
       continue;
     }
     std::vector<std::string> found;
+    std::error_code ignored;  // links to nothing, or to where this user may not look
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(name)) {
-      if (entry.is_directory()) continue;
+      if (entry.is_directory(ignored)) continue;
       if (!is_image_name(entry.path())) {
         ++others[lower_extension(entry.path())];
-      } else if (entry.is_regular_file()) {
+      } else if (entry.is_regular_file(ignored)) {
         found.push_back(entry.path().string());
       } else {
         console().warn(fmt::format("left out {}: it is not a regular file", entry.path().string()));

@@ -236,8 +236,8 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
   if (options.fast_dev_run) shorten(request.recipe);
   const RunFiles files(options.out);
   check_something_to_extend(request, files);
-  // A command that is repeated with --resume extends nothing twice.
-  const bool extending = !options.resume && request.keys.count("extend") > 0 && files.holds_run();
+  // A command that is repeated with --resume extends nothing twice; a recipe that was extended is one to train whole.
+  const bool extending = !options.resume && options.flags.given().count("extend") > 0 && files.holds_run();
   const bool resuming = extending || (options.resume && files.holds_run());
   if (!resuming) {
     const std::string taken = take_from_init_run(request);
