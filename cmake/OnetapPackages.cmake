@@ -86,7 +86,7 @@ License: Apache-2.0
 Comment:
  Headers of other projects are compiled in: THIRD-PARTY.txt in this folder has their names and licences.
 ")
-# The entry of this version; CHANGELOG.md has the changes, and the date: "## 0.2.0 (2026-11-18)". Before the release it has
+# The entry of this version; CHANGELOG.md has the changes, and the date: "## 0.2.0 (2026-11-19)". Before the release it has
 # none, and the date is that of SOURCE_DATE_EPOCH, or now.
 string(TIMESTAMP onetap_date "%a, %d %b %Y %H:%M:%S +0000" UTC)
 if(EXISTS ${PROJECT_SOURCE_DIR}/CHANGELOG.md)

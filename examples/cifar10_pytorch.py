@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Trains a PyTorch network in a plain PyTorch loop, prunes it to one tap per kernel slice and writes a .tap file.
 
+    python3 -m venv venv && . venv/bin/activate
     pip install . torch                                  # in the folder of onetap
     python3 examples/cifar10_pytorch.py DATA --download  # downloads CIFAR-10 into the folder DATA, unless it is there
     python3 examples/cifar10_pytorch.py DATA             # a folder with CIFAR-10's binary files

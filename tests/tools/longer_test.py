@@ -31,6 +31,16 @@ class Extend(CommandTest):
                      self.path("new"), "--extend", 1)
         self.assertEqual(os.listdir(self.dir), [])
 
+    def test_a_recipe_that_was_extended_is_trained_whole_and_extends_nothing(self):
+        run = self.trained(*SMALL)
+        self.succeeds("train", "--out", run, "--extend", 1)
+        again = ["train", os.path.join(run, "config.toml"), "--out", self.path("again")]
+        self.succeeds(*again)
+        self.assertEqual(metrics(self.path("again"))[-1]["epoch"], metrics(run)[-1]["epoch"])
+        before = weights(self.path("again"))
+        self.refused(2, "already holds a run", *again)
+        self.assertEqual(weights(self.path("again")), before)
+
     def test_only_a_finished_run_is_extended(self):
         run = self.trained(*SMALL)
         self.refused(2, "was started with epochs = 3, got 9", "train", "--out", run, "--extend", 1, "--epochs", 9)

@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 
-from support import CommandTest, main, needs_training, set_metadata, weights
+from support import CommandTest, main, needs_training, png, set_metadata, weights
 
 MEAN, SD = "0.2,0.6,0.9", "0.5,0.1,0.3"
 DATA = "shapes:train=96,test=400"  # its own: 0.5 and 0.25
@@ -127,6 +127,29 @@ class Pixels(CommandTest):
             self.refused(2, f"expected a network with the mean and sd of {DATA} in this run (0.5,0.5,0.5 and 0.25,0.25,0.25), "
                          f"got {MEAN} and {SD} ({teacher})", "train", *QUICK, *ARCH, "--teacher", teacher, "--out",
                          self.path("student"))
+
+    def test_other_data_are_scaled_as_those_of_the_run(self):
+        # Neither is in config.toml: they are those of the kind of data that it names.
+        run = self.train("run", *ARCH)
+        self.assertEqual(keys(run), (None, None))
+        for kind in range(10):
+            os.makedirs(self.path("photos", f"class{kind}"))
+            for i in range(5):
+                png(self.path("photos", f"class{kind}", f"{i}.png"), (20 * kind, 40 * i, 90))
+        photos = "folder:" + self.path("photos")  # whose own are ImageNet's
+        self.succeeds("freeze", run, "--data", photos, "-o", self.path("run.tap"))
+        about = metadata(self.path("run.tap"))
+        self.assertEqual([json.loads(about[key]) for key in ("mean", "sd")], [[0.5] * 3, [0.25] * 3])
+        self.assertEqual(self.accuracy(run, "--data", photos, "--device", "cpu"),
+                         self.accuracy(self.path("run.tap"), "--data", photos))
+        self.succeeds("export", run, "--to", "safetensors", "-o", self.path("w.safetensors"))
+        for init in (run, self.path("w.safetensors")):
+            start = self.at_start(*ARCH, "--init", init, "--data", photos)
+            self.assertIn("pixels are scaled with mean 0.5,0.5,0.5 and sd 0.25,0.25,0.25, from", self.result.stderr)
+            self.assertEqual(start, f"{100 * self.accuracy(self.path('run.tap'), '--data', photos):.2f} %")
+        self.at_start(*ARCH, "--init", run)  # the same data: nothing to say
+        self.assertNotIn("pixels are scaled", self.result.stderr)
+        self.assertEqual(keys(self.path("start")), (None, None))
 
     def test_steps_and_engines_see_the_same_pixels(self):
         # No step changes anything, so that losses of training are those of the network's outputs.
