@@ -160,6 +160,12 @@ void FileWriter::finish() {
   }
 }
 
+std::string named_place(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const bool missing = std::filesystem::symlink_status(path, ignored).type() == std::filesystem::file_type::not_found;
+  return path.string() + (missing ? ", which does not exist" : "");
+}
+
 void write_file_atomic(const fs::path& path, std::string_view text) {
   write_files_atomic({{path, text}});
 }

@@ -56,6 +56,9 @@ class FileWriter {
 // Replace `path` by `text` so that a reader sees the old file or the new one, never a part.
 void write_file_atomic(const std::filesystem::path& path, std::string_view text);
 
+// The name for a message, with ", which does not exist" behind it where that is so.
+std::string named_place(const std::filesystem::path& path);
+
 struct WholeFile {
   std::filesystem::path path;
   std::string_view text;

@@ -184,12 +184,12 @@ void open_flat(const fs::path& root, const FolderOptions& options, DataSource& s
 
 void open_splits(const fs::path& root, const FolderOptions& options, DataSource& source) {
   const fs::path train = root / "train";
-  const fs::path test = fs::is_directory(root / "val") ? root / "val" : root / "test";
+  const fs::path test = fs::is_directory(root / "val") || !fs::is_directory(root / "test") ? root / "val" : root / "test";
   for (const fs::path& split : {train, test}) {
     if (!fs::is_directory(split)) {
       fail_data(
-          "[data] expected {0}/train/CLASS/*.jpg and {0}/val/CLASS/*.jpg, or {0}/CLASS/*.jpg alone, got no folder {1}",
-          root.string(), split.filename().string());
+          "[data] expected {0}/train/CLASS/*.jpg and {0}/val/CLASS/*.jpg (or test), or {0}/CLASS/*.jpg alone, got {1}",
+          root.string(), fs::is_directory(root) ? "no folder " + split.filename().string() : named_place(root));
     }
   }
   source.classes = two_classes(train);

@@ -125,8 +125,9 @@ void Graph::check_classifier(int64_t classes) const {
   input();
   const Shape& result = node(output()).shape;
   if (result.size() != 1 || (classes > 0 && result[0] != classes)) {
-    fail_usage("[graph] expected {} values from output '{}' of {}, got {}",
-               classes > 0 ? std::to_string(classes) : "a vector of", output(), name_, shape_text(result));
+    fail_usage("[graph] expected {} values from output '{}' of {}{}, got {}",
+               classes > 0 ? std::to_string(classes) : "a vector of", output(), name_,
+               classes > 0 ? ", one for each class of the data" : "", shape_text(result));
   }
 }
 

@@ -29,7 +29,7 @@ bool RunFiles::holds_run() const {
 }
 
 Recipe RunFiles::read_config() const {
-  if (!holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", root.string());
+  if (!holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", named_place(root));
   const std::string text = read_summed(config(), sums(), 1u << 20);
   Recipe recipe;
   std::vector<std::string> keys;
@@ -47,7 +47,7 @@ Recipe RunFiles::read_config() const {
 }
 
 Graph RunFiles::read_graph() const {
-  if (!holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", root.string());
+  if (!holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", named_place(root));
   const std::string text = read_summed(network(), sums(), kMaxNetwork);
   try {
     return parse_network(text);

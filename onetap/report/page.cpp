@@ -9,6 +9,7 @@
 #include "onetap/tap/tap_file.h"
 #include "onetap/tap/test_fact.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -45,12 +46,17 @@ auto read_or_note(Read&& read, std::vector<std::string>& notices) -> std::option
   }
 }
 
-ReportInt8 read_int8(const std::filesystem::path& path) {
+ReportInt8 read_int8(const std::filesystem::path& path, ReportRun& run) {
   const TapNet net = read_tap(path);
   if (!net.is_int8()) fail_data("[report] expected an int8 network, got floats ({})", path.string());
   ReportInt8 int8;
   int8.bytes = std::filesystem::file_size(path);
   if (const auto tested = test_fact(net)) int8.accuracy = tested->accuracy;
+  const auto last = std::find_if(run.metrics.rbegin(), run.metrics.rend(),
+                                 [](const MetricLine& line) { return line.split == "test"; });
+  if (last != run.metrics.rend()) {
+    if (const auto text = other_step_text(path.string(), net, last->step)) run.notices.push_back(*text);
+  }
   return int8;
 }
 
@@ -59,7 +65,8 @@ ReportInt8 read_int8(const std::filesystem::path& path) {
 ReportRun read_report_run(const std::filesystem::path& run) {
   const RunFiles files(run);
   if (!files.holds_run())
-    fail_data("[report] expected a run directory with config.toml, or a folder with runs in it, got {}", run.string());
+    fail_data("[report] expected a run directory with config.toml, or a folder with runs in it, got {}",
+              named_place(run));
   ReportRun report;
   report.label = run.string();
   report.recipe = read_or_note([&] { return files.read_config(); }, report.notices);
@@ -80,7 +87,7 @@ ReportRun read_report_run(const std::filesystem::path& run) {
   const uint64_t bytes = std::filesystem::file_size(files.model(), error);
   if (!error) report.file_bytes = bytes;
   if (std::filesystem::exists(files.int8_model(), error)) {
-    report.int8 = read_or_note([&] { return read_int8(files.int8_model()); }, report.notices);
+    report.int8 = read_or_note([&] { return read_int8(files.int8_model(), report); }, report.notices);
   }
   if (!report.recipe && !report.graph && report.metrics.empty() && report.attention.empty()) {
     fail_data("[report] expected a run, got nothing that can be read ({}: {})", run.string(), report.notices.front());

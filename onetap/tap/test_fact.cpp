@@ -28,4 +28,15 @@ std::optional<TestFact> test_fact(const TapNet& net) {
   return TestFact{*accuracy, *count, std::string(text.substr(images + kImages.size()))};
 }
 
+std::optional<int64_t> frozen_step(const TapNet& net) {
+  const auto fact = net.facts.find("step");
+  return fact == net.facts.end() ? std::nullopt : parse_int(fact->second);
+}
+
+std::optional<std::string> other_step_text(const std::string& file, const TapNet& net, int64_t last_test) {
+  const auto step = frozen_step(net);
+  if (!step || *step == last_test) return std::nullopt;
+  return fmt::format("{} was frozen at step {}, the run's last test was at step {}", file, *step, last_test);
+}
+
 }  // namespace onetap

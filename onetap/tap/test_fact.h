@@ -1,5 +1,5 @@
-// What a verb that made a file found when it tested it, as one of the file's facts (about.tested): whoever shows the
-// file need not test it again.
+// What the verbs that made a file wrote into it for whoever shows it: what a test of it found (about.tested), so that it
+// need not be tested again, and the step of the training that it is from.
 #pragma once
 
 #include "onetap/tap/tap_net.h"
@@ -20,5 +20,11 @@ struct TestFact {
 void set_test_fact(TapNet& net, const TestFact& fact);
 // Nothing if the file has none, or another text.
 std::optional<TestFact> test_fact(const TapNet& net);
+
+// The step of the training that a network was frozen from (about.step), if it says so.
+std::optional<int64_t> frozen_step(const TapNet& net);
+
+// What to tell a user whose `file` was frozen at another step than that of its run's last test; nothing if it was not.
+std::optional<std::string> other_step_text(const std::string& file, const TapNet& net, int64_t last_test);
 
 }  // namespace onetap

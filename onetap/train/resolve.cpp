@@ -60,14 +60,16 @@ Recipe resolve_recipe(Recipe recipe, const DataSource& source, int64_t processes
 }
 
 void check_precision(const Recipe& recipe) {
-  if (recipe.precision != Precision::kBf16 || parse_device(recipe.device).is_cuda()) return;
-  fail_usage("[train] expected --precision auto or fp32 on a CPU, got bf16: it is for GPUs");
+  const bool for_gpus = recipe.precision == Precision::kBf16 || recipe.precision == Precision::kTf32;
+  if (!for_gpus || parse_device(recipe.device).is_cuda()) return;
+  fail_usage("[train] expected --precision auto or fp32 on a CPU, got {}: it is for GPUs",
+             recipe.precision == Precision::kBf16 ? "bf16" : "tf32");
 }
 
 void check_patience(const Recipe& recipe, const Graph& graph) {
   if (recipe.patience == 0 || !has_soft_form(graph) || std::min(recipe.t_end, recipe.harden) < 1) return;
   fail_usage(
-      "[train] patience counts epochs after the temperature has reached its end: expected t_end or harden below 1 "
+      "[train] --patience counts epochs after the temperature has reached its end: expected --t-end or --harden below 1 "
       "(such as 0.7), got {} and {}",
       recipe.t_end, recipe.harden);
 }

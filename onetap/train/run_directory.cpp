@@ -1,6 +1,7 @@
 #include "onetap/train/run_directory.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/file.h"
 #include "onetap/graph/text.h"
 #include "onetap/journal/run_sums.h"
 
@@ -102,7 +103,7 @@ void RunDirectory::extend(const Recipe& extended) const {
 }
 
 RunDirectory RunDirectory::resume(const fs::path& root) {
-  if (!RunFiles(root).holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", root.string());
+  if (!RunFiles(root).holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", named_place(root));
   RunDirectory run(root);
   remove_temporaries(root);
   StagedDirectory::clean(run.files_.checkpoints());

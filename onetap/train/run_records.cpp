@@ -75,9 +75,9 @@ void RunRecords::report_unreadable() {
   if (count <= unreadable_) return;
   unreadable_ = count;
   run_.notice(
-      fmt::format("{} image{} not decode; the next of the class took {} place ('onetap data check' names them, "
-                  "--strict refuses)",
-                  count, count == 1 ? " does" : "s do", count == 1 ? "its" : "their"));
+      fmt::format("{} image{} not decode; the next image of the class is used instead ('onetap data check' names "
+                  "{}, --strict refuses)",
+                  count, count == 1 ? " does" : "s do", count == 1 ? "it" : "them"));
 }
 
 }  // namespace onetap

@@ -52,7 +52,8 @@ class Trainer {
       if (is_last && !tests_.recalibrate_norms()) return false;
       if (!tests_.test_epoch(report.test)) return false;
       if (!is_last && tests_.out_of_patience()) {
-        run_.notice(fmt::format("stopping after epoch {}: no better accuracy for {} epochs", done, recipe.patience));
+        run_.notice(fmt::format("stopping after epoch {}: no better accuracy for {} epoch{}", done, recipe.patience,
+                                recipe.patience == 1 ? "" : "s"));
         is_last = state.ended = true;
         if (recipe.recalibrate > 0 && !(tests_.recalibrate_norms() && tests_.test_epoch(report.test))) return false;
       }

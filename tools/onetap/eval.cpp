@@ -9,6 +9,7 @@
 #include "onetap/data/score.h"
 #include "onetap/graph/method.h"
 #include "onetap/tap/tap_file.h"
+#include "onetap/tap/test_fact.h"
 #include "tools/onetap/class_table.h"
 #include "tools/onetap/classify.h"
 #include "tools/onetap/console.h"
@@ -29,11 +30,6 @@
 #include <memory>
 
 namespace onetap::tool {
-
-std::optional<int64_t> frozen_step(const TapNet& net) {
-  const auto fact = net.facts.find("step");
-  return fact == net.facts.end() ? std::nullopt : parse_int(fact->second);
-}
 
 std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::string& path, OpenedData& opened) {
   const TapNet net = read_tap(path);

@@ -43,9 +43,6 @@ inline std::string method_of(const Graph& graph) {
   return summary == "dense" ? "conv" : summary;
 }
 
-// The step of the training that a network was frozen from, if it says so.
-std::optional<int64_t> frozen_step(const TapNet& net);
-
 // By our own runtime on the test set of options.data. kFailure if an output is not finite.
 std::vector<EvalRow> evaluate_tap(const EvalArguments& options, const std::string& path, OpenedData& opened);
 // By LibTorch, in the training module.

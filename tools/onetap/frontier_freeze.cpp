@@ -4,6 +4,7 @@
 #include "onetap/base/file.h"
 #include "onetap/base/sha256.h"
 #include "onetap/tap/tap_file.h"
+#include "onetap/tap/test_fact.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/eval.h"
 #include "tools/onetap/last_words.h"

@@ -84,10 +84,9 @@ std::string kind_of_file(const TapNet& net, const std::string& kind_of_run) {
 }
 
 void warn_of_another_step(const Opened& opened) {
-  const auto step = frozen_step(opened.net);
-  if (!step || !opened.scores || *step == opened.scores->step) return;
-  console().warn(fmt::format("[frontier] {} was frozen at step {}, the run's last test was at step {}",
-                             opened.point.file.string(), *step, opened.scores->step));
+  if (!opened.scores) return;
+  const auto text = other_step_text(opened.point.file.string(), opened.net, opened.scores->step);
+  if (text) console().warn("[frontier] " + *text);
 }
 
 // By what was typed; the run's own where that names no set of its kind.

@@ -1,17 +1,35 @@
 #include "tools/onetap/frozen_argument.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/journal/metrics.h"
 #include "onetap/journal/run_files.h"
 #include "onetap/tap/tap_file.h"
+#include "onetap/tap/test_fact.h"
 #include "tools/onetap/console.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <system_error>
 
 namespace fs = std::filesystem;
 
 namespace onetap::tool {
+namespace {
+
+void warn_if_trained_further(const RunFiles& files, const char* verb) {
+  try {
+    const auto lines = read_metrics(files.metrics());
+    const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const MetricLine& line) { return line.split == "test"; });
+    if (last == lines.rend()) return;
+    const auto text = other_step_text(files.model().string(), read_tap(files.model()), last->step);
+    if (text) console().warn(fmt::format("[{}] {}", verb, *text));
+  } catch (const Error&) {
+    // Whoever reads these files says what is wrong with them.
+  }
+}
+
+}  // namespace
 
 bool names_tap(const std::string& given) {
   std::error_code ignored;
@@ -29,6 +47,7 @@ fs::path frozen_file(const std::string& given, const char* verb) {
   const RunFiles files(given);
   if (holds_frozen(given)) {
     console().note(fmt::format("using {}", files.model().string()));
+    warn_if_trained_further(files, verb);
     return files.model();
   }
   if (files.holds_run()) {

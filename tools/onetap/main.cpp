@@ -43,7 +43,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& problem, const std::
   std::string path = verb->get_name();
   for (const CLI::App* up = verb->get_parent(); up != nullptr; up = up->get_parent())
     path.insert(0, up->get_name() + " ");
-  console().error(mistyped_word(app, words).value_or(problem.what()) + " ('" + path + " --help' explains)");
+  console().error(mistyped_word(app, words).value_or(usage_text(*verb, problem)) + " ('" + path + " --help' explains)");
   return kUsageExit;
 }
 

@@ -1,10 +1,12 @@
 #include "tools/onetap/mistyped.h"
 
 #include "onetap/base/text.h"
+#include "tools/onetap/offered_words.h"
 
 #include <fmt/format.h>
 
 #include <cctype>
+#include <map>
 
 namespace onetap::tool {
 namespace {
@@ -48,12 +50,76 @@ bool is_flag(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && word[1] != '.' && std::isdigit(static_cast<unsigned char>(word[1])) == 0;
 }
 
+// What other tools call our flags.
+std::string usual_name(const std::string& flag) {
+  static const std::map<std::string, std::string> names = {
+      {"--learning-rate", "--lr"}, {"--wd", "--weight-decay"}, {"--bs", "--batch-size"},     {"--batch", "--batch-size"},
+      {"--model", "--arch"},       {"--optim", "--optimizer"}, {"--scheduler", "--schedule"}, {"--gpu", "--device"},
+      {"--dataset", "--data"},     {"--output", "--out"},      {"--lr-scheduler", "--schedule"}};
+  const auto found = names.find(flag);
+  return found == names.end() ? flag : found->second;
+}
+
+// For "--epoch", and for "-epochs" with one dash too few.
+std::string flag_hint(const std::string& word, const std::vector<std::string>& known) {
+  const std::string typed = word.substr(0, word.find('='));
+  const std::string name = typed[1] == '-' ? typed : "-" + typed;
+  if (name.size() < 4) return "";  // one letter is near every other
+  return did_you_mean(usual_name(name), known);
+}
+
 // "-ofile" and "-vq" begin with a flag that is known.
 std::string flag_name(const std::string& word) {
   return word[1] == '-' ? word.substr(0, word.find('=')) : word.substr(0, 2);
 }
 
 }  // namespace
+
+namespace {
+
+// What CLI11 says of a value that is none of the words which an option offers: "--to: onxx not in {onnx,c}", "Could not
+// convert: --dtype = fp16". Nothing for another text.
+struct WrongValue {
+  std::string option, value;
+};
+
+std::optional<WrongValue> wrong_value(const std::string& text) {
+  const std::string_view converting = "Could not convert: ", among = " not in {";
+  if (text.rfind(converting, 0) == 0) {
+    const size_t equals = text.find(" = ");
+    if (equals == std::string::npos) return std::nullopt;
+    return WrongValue{text.substr(converting.size(), equals - converting.size()), text.substr(equals + 3)};
+  }
+  const size_t colon = text.find(": "), end = text.rfind(among);
+  if (colon == std::string::npos || end == std::string::npos || end < colon + 2) return std::nullopt;
+  return WrongValue{text.substr(0, colon), text.substr(colon + 2, end - colon - 2)};
+}
+
+const CLI::Option* option_called(const CLI::App* verb, const std::string& name) {
+  for (; verb != nullptr; verb = verb->get_parent()) {
+    for (const CLI::Option* option : verb->get_options()) {
+      if (option->get_name() == name || option->check_name(name)) return option;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string usage_text(const CLI::App& verb, const CLI::ParseError& problem) {
+  const std::string text = problem.what();
+  if (const auto wrong = wrong_value(text)) {
+    const CLI::Option* option = option_called(&verb, wrong->option);
+    const std::vector<std::string> words = option == nullptr ? std::vector<std::string>() : offered_words(*option);
+    if (words.empty()) return text;
+    return fmt::format("expected {} for {}, got '{}'{}", join(words, " or "), wrong->option, wrong->value,
+                       did_you_mean(wrong->value, words));
+  }
+  const size_t colon = text.find(": 1 required ");
+  if (colon != std::string::npos) return fmt::format("expected a value for {}, got none", text.substr(0, colon));
+  if (text == "A subcommand is required") return fmt::format("expected a verb: {}", join(known_verbs(verb), ", "));
+  return text;
+}
 
 std::optional<std::string> mistyped_word(const CLI::App& app, const std::vector<std::string>& words) {
   Path path = {&app};
@@ -66,9 +132,7 @@ std::optional<std::string> mistyped_word(const CLI::App& app, const std::vector<
       const std::string name = flag_name(word);
       const CLI::Option* flag = find_flag(path, name);
       if (flag == nullptr) {
-        const bool is_letter = name[1] != '-';  // one letter is near every other
-        return fmt::format("{} has no flag {}{}", path_text(path), name,
-                           is_letter ? "" : did_you_mean(name, known_flags(path)));
+        return fmt::format("{} has no flag {}{}", path_text(path), name, flag_hint(word, known_flags(path)));
       }
       const bool has_value = name.size() < word.size();
       if (flag->get_items_expected_max() > 0 && !has_value) ++i;

@@ -13,4 +13,8 @@ namespace onetap::tool {
 // Nothing if all are known. A parser that takes the value of an unknown flag for an argument complains of that alone.
 std::optional<std::string> mistyped_word(const CLI::App& app, const std::vector<std::string>& words);
 
+// What CLI11 says of words that are all known, as our own errors put it: what was expected and what was given, with the
+// nearest word where an option takes some words only.
+std::string usage_text(const CLI::App& verb, const CLI::ParseError& problem);
+
 }  // namespace onetap::tool

@@ -311,9 +311,10 @@ std::chrono::seconds rank_timeout() {
 
 // Trains, tests and writes a checkpoint in a folder that is removed again.
 int run_fast_dev(TrainOptions options) {
-  if (!options.out.empty() || options.resume || options.dry_run) {
-    fail_usage("[train] --fast-dev-run keeps nothing: expected no --out, --resume or --dry-run beside it");
+  if (options.resume || options.dry_run) {
+    fail_usage("[train] --fast-dev-run keeps nothing: expected no --resume or --dry-run beside it");
   }
+  if (!options.out.empty()) console().note("--fast-dev-run keeps nothing: " + options.out + " is left as it is");
   if (rank_place().launched) fail_usage("[train] expected one process for --fast-dev-run, got several ranks");
   const ScratchFolder folder("dev-run");
   options.out = folder.file("run");

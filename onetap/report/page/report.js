@@ -123,7 +123,7 @@ function summarySection(runs) {
         csvLink("Curves as CSV", "onetap-curves.csv", curvesCsv(runs))),
     listed("Not finished when this page was made", short.filter((run) => !run.ended_early)),
     listed("Ended early, when the accuracy no longer rose (patience)", short.filter((run) => run.ended_early)),
-    testSets(runs) > 1 ? note("Not all runs are tested on the same images (data and limit differ): accuracies compare only where they are.") :
+    testSets(runs) > 1 ? note("Not all runs are tested on the same images (data and limit differ): only accuracies on the same images can be compared.") :
                          null,
     ...damage
   ];
