@@ -18,7 +18,8 @@ constexpr std::array kKeywords = {"auto",  "break",    "case",   "char",   "cons
                                   "short", "signed",   "sizeof", "static", "struct",  "switch",   "typedef",
                                   "union", "unsigned", "void",   "while",  "restrict"};
 
-// Targets that CMake makes itself, and headers of C, which NAME.h would hide from who includes them.
+// Targets that CMake makes itself, words of its commands, and headers of C, which NAME.h would hide from who includes
+// them.
 constexpr std::array kTakenNames = {
     "all",           "clean",      "edit_cache", "help",        "install",  "package", "package_source", "preinstall",
     "rebuild_cache", "test",       "assert",     "complex",     "ctype",    "errno",   "fenv",           "inttypes",
@@ -26,6 +27,8 @@ constexpr std::array kTakenNames = {
     "stddef",        "stdint",     "stdio",      "stdlib",      "string",   "tgmath",  "time",           "wchar",
     "wctype",        "stdalign",   "stdatomic",  "stdnoreturn", "threads",  "uchar",   "arm_mve",        "arm_acle",
     "features",      "newlib",  // which those of glibc and newlib include
+    "debug",         "optimized",  "general",    "PUBLIC",      "PRIVATE",  "INTERFACE", "LINK_PUBLIC",  "LINK_PRIVATE",
+    "LINK_INTERFACE_LIBRARIES",
     "ALL_BUILD",     "ZERO_CHECK", "INSTALL",    "PACKAGE",     "RUN_TESTS"};
 
 bool is_c_identifier(std::string_view name) {

@@ -123,6 +123,12 @@ ImportReport import_weights(const SafetensorsFile& file, const NamedTensors& int
     }
     torch::Tensor target = tensor;
     target.copy_(to_tensor(view));
+    if (!torch::isfinite(target).all().item<bool>()) {
+      fail_data("[init] expected finite numbers, got nan or inf in '{}' ({})", name, label);
+    }
+    if (glob_match("*running_var", name) && (target < 0).any().item<bool>()) {
+      fail_data("[init] expected variances of 0 or more, got a negative one in '{}' ({})", name, label);
+    }
     given.erase(found);
   }
   for (const auto& entry : given) report.unused.push_back(entry.first);

@@ -1,9 +1,14 @@
 #include "onetap/reproduce/plan.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/base/file.h"
+#include "onetap/base/json.h"
 #include "onetap/base/sha256.h"
 #include "onetap/base/text.h"
 #include "onetap/reproduce/rows.h"
+#include "onetap/tap/tap_file.h"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -85,6 +90,17 @@ void keep_begun(const RunPlace& run, Settings& given) {
   for (auto& [key, value] : given) {
     const std::string before = recipe_field_text(begun, known_recipe_field(key, key));
     if (without_epochs(before) == without_epochs(value)) value = before;
+  }
+}
+
+// What a command has written is used if it can be read; otherwise the command runs again.
+bool is_whole(const fs::path& path) {
+  try {
+    if (path.extension() == ".tap") read_tap(path);
+    if (path.extension() == ".json") parse_json(read_file(path, 1u << 24));
+    return true;
+  } catch (const Error&) {
+    return false;
   }
 }
 
@@ -330,7 +346,8 @@ fs::path frozen_times(const RunFiles& run) {
 
 bool Job::is_done() const {
   if (kind == Kind::kTrain) return run.files().finished();
-  return is_there(output) && (kind != Kind::kCut || is_there(output.parent_path() / "weights.safetensors"));
+  if (!is_there(output) || !is_whole(output)) return false;
+  return kind != Kind::kCut || is_there(output.parent_path() / "weights.safetensors");
 }
 
 bool is_chosen(const ExperimentRow& row, const std::vector<std::string>& only) {

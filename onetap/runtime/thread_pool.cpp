@@ -1,6 +1,9 @@
 #include "onetap/runtime/thread_pool.h"
 
+#include "onetap/base/fail.h"
+
 #include <algorithm>
+#include <system_error>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -40,9 +43,10 @@ ThreadPool::ThreadPool(int64_t size) : size_(std::max<int64_t>(1, size)), ticket
   threads_.reserve(static_cast<size_t>(size_ - 1));
   try {
     for (int64_t i = 1; i < size_; ++i) threads_.emplace_back([this, i] { work(i); });
-  } catch (...) {  // the machine has no more: those that there are must end before their handles do
-    stop();
-    throw;
+  } catch (const std::system_error& problem) {  // the machine has no more
+    const size_t started = threads_.size();
+    stop();  // those that there are must end before their handles do
+    fail("[runtime] expected {} threads, got {}: {}", size_, started + 1, problem.code().message());
   }
 }
 

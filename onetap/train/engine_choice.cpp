@@ -7,6 +7,8 @@
 #include "onetap/train/resolve.h"
 #include "onetap/train/sgd.h"
 
+#include <fmt/format.h>
+
 namespace onetap {
 namespace {
 
@@ -44,7 +46,7 @@ std::string fused_obstacle(const Recipe& recipe, const Graph& graph) {
 }  // namespace
 
 Precision resolved_precision(const Recipe& recipe, torch::Device device) {
-  if (!device.is_cuda()) return recipe.precision == Precision::kTf32 ? Precision::kTf32 : Precision::kFp32;
+  if (!device.is_cuda()) return Precision::kFp32;
   if (recipe.precision != Precision::kAuto) return recipe.precision;
   // bf16 has as few steps as a byte.
   return recipe.quantize == Quantize::kNone ? Precision::kBf16 : Precision::kTf32;
@@ -70,8 +72,10 @@ std::unique_ptr<fused::Engine> choose_engine(const Recipe& recipe, const Graph& 
                                              const std::function<bool()>& stopped, const nn::GraphModule& teacher) {
   const torch::Device device = parse_device(recipe.device);
   set_gpu_arithmetic(resolved_precision(recipe, device) == Precision::kTf32, recipe.conv_trials);
-  if (!device.is_cuda() && recipe.precision == Precision::kBf16 && notice) {
-    notice("this run has bf16, which is for GPUs: on a CPU it is computed in fp32");
+  const bool for_gpus = recipe.precision == Precision::kBf16 || recipe.precision == Precision::kTf32;
+  if (!device.is_cuda() && for_gpus && notice) {
+    notice(fmt::format("this run has {}, which is for GPUs: on a CPU it is computed in fp32",
+                       recipe.precision == Precision::kBf16 ? "bf16" : "tf32"));
   }
   if (recipe.engine == EngineChoice::kPlain) return nullptr;
   const bool chooses = recipe.engine == EngineChoice::kAuto;

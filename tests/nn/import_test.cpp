@@ -5,6 +5,8 @@
 #include "tests/graph/small_nets.h"
 #include "tests/support/support.h"
 
+#include <cmath>
+
 namespace onetap::nn {
 namespace {
 
@@ -65,6 +67,18 @@ TEST(Import, SaysWhatDoesNotFit) {
     if (name == "bn1.running_mean") name = "bn1.runing_mean";
   }
   expect_error(ErrorKind::kData, "expected a tensor 'bn1.running_mean', got none, did you mean 'bn1.runing_mean'",
+               [&] { import_weights(file_of(state), state_of(*module), "file"); });
+  state = foreign_state(torch::kFloat32, "");
+  for (auto& [name, tensor] : state) {
+    if (name == "fc.bias") tensor = torch::full({10}, std::nan(""));
+  }
+  expect_error(ErrorKind::kData, "expected finite numbers, got nan or inf in 'fc.bias'",
+               [&] { import_weights(file_of(state), state_of(*module), "file"); });
+  state = foreign_state(torch::kFloat32, "");
+  for (auto& [name, tensor] : state) {
+    if (name == "bn1.running_var") tensor = -tensor - 1;
+  }
+  expect_error(ErrorKind::kData, "got a negative one in 'bn1.running_var'",
                [&] { import_weights(file_of(state), state_of(*module), "file"); });
 }
 

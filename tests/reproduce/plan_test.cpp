@@ -2,7 +2,10 @@
 
 #include "onetap/base/file.h"
 #include "onetap/base/text.h"
+#include "onetap/graph/text.h"
 #include "onetap/reproduce/pace.h"
+#include "onetap/tap/random_net.h"
+#include "onetap/tap/tap_file.h"
 #include "tests/support/support.h"
 
 #include <fmt/format.h>
@@ -209,6 +212,25 @@ TEST(Plan, ALongerRunThatIsFinishedServes) {
   options.seeds = {0};
   options.scale = 2;
   EXPECT_EQ(plan({"fig-heatmaps"}, options).at(0).run.epochs, 600) << "longer than what is there";
+}
+
+TEST(Plan, AResultThatCannotBeReadIsMadeAgain) {
+  const TempDir out;
+  const auto jobs = plan({"table1"}, options_in(out));
+  const auto of_kind = [&](Kind kind) {
+    return *std::find_if(jobs.begin(), jobs.end(), [&](const Job& job) { return job.kind == kind; });
+  };
+  const Job freeze = of_kind(Kind::kFreeze), evaluate = of_kind(Kind::kEvaluate);
+  std::filesystem::create_directories(freeze.output.parent_path());
+  write_tap(freeze.output, random_tap_net(parse_network("onetap-net 1\nx = input 3x8x8\nc = conv x out=4\n"), 1));
+  EXPECT_TRUE(freeze.is_done());
+  truncate_file(freeze.output, 100);
+  EXPECT_FALSE(freeze.is_done());
+  std::filesystem::create_directories(evaluate.output.parent_path());
+  write_file_atomic(evaluate.output, "[]");
+  EXPECT_TRUE(evaluate.is_done());
+  write_file_atomic(evaluate.output, "");
+  EXPECT_FALSE(evaluate.is_done());
 }
 
 TEST(Plan, ResultsAverageRunsOfOneLengthAlone) {

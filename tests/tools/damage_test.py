@@ -22,6 +22,15 @@ def without_checksums(state):
         json.dump(fields, file, indent=2)
 
 
+def contents_below(folder):
+    contents = {}
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with open(os.path.join(place, name), "rb") as file:
+                contents[os.path.join(place, name)] = file.read()
+    return contents
+
+
 @needs_training
 class Damage(CommandTest):
     def one_line(self, code, pattern, *arguments):
@@ -185,9 +194,36 @@ class Damage(CommandTest):
         os.remove(os.path.join(run, "SHA256SUMS"))
         self.refused(4, "expected keys of at most 17 parts, got more", "eval", run)
 
+    def test_no_verb_writes_in_place_of_a_runs_records(self):
+        run = self.small_run()
+        tap = os.path.join(run, "model.tap")
+        self.succeeds("freeze", run, "-q")
+        before = contents_below(run)
+        weights = os.path.join(run, "checkpoints", "last", "model.safetensors")
+        for verb in (["export", run, "--to", "safetensors", "-o", weights],
+                     ["export", tap, "--to", "onnx", "-o", os.path.join(run, "config.toml")],
+                     ["report", run, "-o", os.path.join(run, "metrics.jsonl")],
+                     ["freeze", run, "-o", os.path.join(run, "checkpoints", "last", "state.json")],
+                     ["quantize", tap, "--data", "shapes:train=20,test=10", "-o", os.path.join(run, "network.txt")],
+                     ["heatmap", run, "-o", os.path.join(run, "attention.jsonl")]):
+            self.refused(2, "expected another file to write than the records of a run", *verb)
+        self.assertEqual(contents_below(run), before)
+
+    def test_a_file_that_was_frozen_before_the_last_training_is_named(self):
+        run = self.small_run()
+        self.succeeds("freeze", run, "-q")
+        self.assertNotIn("was frozen at step", self.succeeds("heatmap", run).stderr)
+        self.succeeds("quantize", run, "--data", "shapes:train=20,test=10", "-o", os.path.join(run, "model-int8.tap"), "-q")
+        self.succeeds("train", "--out", run, "--extend", 1)
+        for verb in (["bench", run, "--seconds", 0.01], ["export", run, "--to", "onnx", "-o", self.path("m.onnx")]):
+            self.assertRegex(self.succeeds(*verb).stderr, r"model.tap was frozen at step \d+, the run's last test was at")
+        self.assertIn("model-int8.tap was frozen at step", self.succeeds("report", run).stderr)
+
     def test_bf16_on_a_cpu(self):
-        self.refused(2, "got bf16: it is for GPUs", "train", *SMALL, "--precision", "bf16", "--out", self.path("bf16"))
-        self.assertFalse(os.path.exists(self.path("bf16")))
+        for precision in ("bf16", "tf32"):
+            self.refused(2, f"got {precision}: it is for GPUs", "train", *SMALL, "--precision", precision, "--out",
+                         self.path("new"))
+            self.assertFalse(os.path.exists(self.path("new")))
         run = self.small_run()
         self.refused(2, "got bf16: it is for GPUs", "train", "--out", run, "--resume", "--precision", "bf16")
         self.replace(os.path.join(run, "config.toml"), 'precision = "auto"', 'precision = "bf16"')

@@ -13,7 +13,7 @@ class Extend(CommandTest):
         run = self.trained(*SMALL)
         self.refused(2, f"at least 1 epoch to extend a run by, got --extend 0 ({run})", "train", "--out", run, "--extend", 0)
         result = self.succeeds("train", "--out", run, "--extend", 2)
-        self.assertIn("extended by 2 epochs to 5", result.stderr)
+        self.assertIn(f"extended by 2 epochs to 5, at learning rate {metrics(run)[-1]['lr']:.3g} ", result.stderr)
         self.assertIn("epoch 5/5", result.stderr)
         self.assertEqual(metrics(run), metrics(whole))
         self.assertEqual(weights(run), weights(whole))

@@ -41,7 +41,22 @@ class Help(CommandTest):
         self.refused(2, "onetap has no flag -z (", "-z", "nets")
         self.refused(2, "--json", "nets", "resnet20", "--width", "--json")  # a value that looks like a flag is a value
         self.refused(2, "NAME is required", "data", "fetch")
-        self.refused(2, "SHELL", "completion", "tcsh")
+        self.refused(2, "expected bash or zsh or fish for SHELL, got 'fishh', did you mean 'fish'?", "completion", "fishh")
+        self.refused(2, "expected safetensors or onnx or c for --to, got 'onxx', did you mean 'onnx'?", "export", "x", "--to",
+                     "onxx")
+        self.refused(2, "expected a value for --width, got none", "nets", "resnet20", "--width")
+        self.refused(2, "expected a verb: train, ")
+        self.refused(2, "onetap nets has no flag -w, did you mean '--width'?", "nets", "resnet20", "-width", 4)
+        for number in ("nan", "inf", "1x"):
+            self.refused(2, f"--seconds: expected a number from 0.01 to 3600, got {number}", "frontier", "x", "--seconds", number)
+
+    @needs_no_training
+    def test_help_to_a_full_disk_is_an_error(self):
+        for asks in (["--version"], ["--help"], ["nets", "--help"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([ONETAP, *asks], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(done.returncode, 1, asks)
+            self.assertIn("cannot write to standard output", done.stderr)
 
 
 @needs_no_training
@@ -62,6 +77,18 @@ class MistypedTraining(CommandTest):
     def test_the_flag_is_blamed_not_its_value(self):
         self.refused(2, "onetap train has no flag --epoch, did you mean '--epochs'?", "train", "--epoch", 3)
         self.refused(2, "onetap has no verb 'trian', did you mean 'train'?", "trian", "--epochs", 3)
+        self.refused(2, "expected f16 or f32 for --dtype, got 'fp16', did you mean 'f16'?", "freeze", "x", "--dtype", "fp16")
+        # What other tools call it.
+        self.refused(2, "no flag --learning-rate, did you mean '--lr'?", "train", "--learning-rate", 0.1)
+        self.refused(2, "no flag --wd, did you mean '--weight-decay'?", "train", "--wd", 0.1)
+        self.refused(2, "no flag --batch, did you mean '--batch-size'?", "train", "--batch", 8)
+
+    @needs_training
+    def test_a_recipe_nearly_named_is_offered(self):
+        os.makedirs(self.path("recipes"))
+        self.write("recipes/mine.toml", "")
+        for near in ("mine", "mien.toml", "mine.tml"):
+            self.refused(2, "did you mean 'recipes/mine.toml'?", "train", os.path.join("recipes", near), cwd=self.dir)
 
 
 @needs_no_training

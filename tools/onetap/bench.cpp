@@ -17,6 +17,7 @@
 #include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
 #include "tools/onetap/network_argument.h"
+#include "tools/onetap/number_range.h"
 #include "tools/onetap/opened_data.h"
 #include "tools/onetap/table.h"
 #include "tools/onetap/target_option.h"
@@ -362,7 +363,6 @@ void print_tables(const BenchArguments& options, const std::vector<Bench>& bench
 }
 
 int run_bench(const BenchArguments& options) {
-  if (!std::isfinite(options.seconds)) fail_usage("[bench] expected a number for --seconds, got {}", options.seconds);
   const bool asks_onnxruntime =
       std::find(options.against.begin(), options.against.end(), "onnxruntime") != options.against.end();
   if (!options.data.empty() && !asks_onnxruntime) {
@@ -454,7 +454,7 @@ void add_bench(CLI::App& app, Action& action) {
   verb->add_flag("--tune", options->model.tune, "time alternatives for every layer, and store the fastest");
   add_memory_option(*verb, options->model.memory_limit);
   verb->add_option("--seconds", options->seconds, "time to measure each network")
-      ->check(CLI::Range(0.01, 3600.0))
+      ->check(number_from(0.01, 3600))
       ->option_text("S [1]");
   verb->add_flag("--layers", options->layers, "print the time of every layer");
   verb->add_flag("--json", options->json, "print JSON");

@@ -5,6 +5,7 @@
 #include "onetap/data/read_view.h"
 #include "onetap/data/source.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/number_range.h"
 #include "tools/onetap/offered_words.h"
 #include "tools/onetap/opened_data.h"
 #include "tools/onetap/table.h"
@@ -163,7 +164,7 @@ void add_bench_data(CLI::App& bench, Action& action) {
       ->check(CLI::Range(1, 4096))
       ->option_text("N [224]");
   verb->add_option("--seconds", options->seconds, "measuring time for each row")
-      ->check(CLI::Range(0.01, 3600.0))
+      ->check(number_from(0.01, 3600))
       ->option_text("S [2]");
   verb->add_flag("--json", options->json, "print JSON");
   verb->footer(

@@ -20,6 +20,7 @@
 #include "tools/onetap/freeze_report.h"
 #include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
+#include "tools/onetap/number_range.h"
 #include "tools/onetap/open_run.h"
 #include "tools/onetap/output_file.h"
 #include "tools/onetap/training.h"
@@ -163,11 +164,11 @@ void add_warnings(const FreezeArguments& options, const OpenRun& run, bool for_i
 }
 
 FreezeReport freeze_run(const FreezeArguments& options) {
-  if (!options.out.empty()) check_output_file("freeze", options.out);
-  OpenedData opened;
-  OpenRun run = open_run(options.run, opened);
   FreezeReport report;
   report.out = options.out.empty() ? RunFiles(options.run.run).model() : fs::path(options.out);
+  if (!options.out.empty() || RunFiles(options.run.run).holds_run()) check_output_file("freeze", report.out);
+  OpenedData opened;
+  OpenRun run = open_run(options.run, opened);
   const UncheckedFile file(report.out);
   const TapNet whole = frozen_net(options, run);
   const bool for_int8 = !whole.value_ranges.empty();  // its norms and taps are fixed
@@ -262,10 +263,10 @@ void add_drop_options(CLI::App& verb, DropOptions& drop) {
   auto* below = verb.add_option("--drop-below", drop.below,
                                 "drop taps with a score below X: |w| divided by the norm of the layer's weights that "
                                 "are not smaller (default: only weights that are exactly 0)");
-  below->check(CLI::Range(0.0, 1.0))->option_text("X [0]");
+  below->check(number_from(0, 1))->option_text("X [0]");
   verb.add_option("--density", drop.density,
                   "drop the taps with the lowest scores, so that this fraction of all tap weights is kept")
-      ->check(CLI::Range(0.0, 1.0) & CLI::PositiveNumber)
+      ->check(number_from(0, 1) & CLI::PositiveNumber)
       ->excludes(below)
       ->option_text("SHARE");
 }

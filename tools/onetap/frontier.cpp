@@ -5,6 +5,7 @@
 #include "tools/onetap/console.h"
 #include "tools/onetap/frontier_results.h"
 #include "tools/onetap/memory_option.h"
+#include "tools/onetap/number_range.h"
 #include "tools/onetap/offered_words.h"
 #include "tools/onetap/output_file.h"
 #include "tools/onetap/verbs.h"
@@ -97,7 +98,7 @@ void add_frontier(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1024))
       ->option_text("N [1]");
   verb->add_option("--seconds", options->seconds, "time to measure each network")
-      ->check(CLI::Range(0.01, 3600.0))
+      ->check(number_from(0.01, 3600))
       ->option_text("S [1]");
   add_memory_option(*verb, options->memory_limit);
   verb->add_option("--program", options->program, "freeze runs by this program instead of onetap itself")

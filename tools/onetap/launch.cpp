@@ -1,6 +1,7 @@
 // onetap launch: the same command as several processes that work together, as torchrun starts them.
 #include "onetap/base/fail.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/number_range.h"
 #include "tools/onetap/processes.h"
 #include "tools/onetap/verbs.h"
 
@@ -111,7 +112,7 @@ void add_launch(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 65535))
       ->option_text("PORT");
   verb->add_option("--grace", options->grace, "seconds that the other processes have to end after one has failed")
-      ->check(CLI::Range(0.0, 86400.0))
+      ->check(number_from(0, 86400))
       ->option_text("X [15]");
   verb->add_option("--program", options->program, "start this program instead of onetap itself")->option_text("PATH");
   verb->add_option("COMMAND", options->words, "a verb and its arguments, after '--'")->required()->option_text(" ");

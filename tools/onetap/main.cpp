@@ -55,6 +55,13 @@ std::string write_reason(int number) {
   return "";
 }
 
+// A full disk or a closed pipe behind stdout must not pass for success.
+int written(int code) {
+  if (std::fflush(stdout) == 0 && std::cout.flush()) return code;
+  console().error("cannot write to standard output" + write_reason(errno));
+  return 1;
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app(
       "Trains convolutions with one tap per kernel slice (Shift Attention Layers), freezes them and runs them.",
@@ -101,19 +108,13 @@ int parse_and_run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {  // --help, --version
-    return app.exit(request);
+    return written(app.exit(request));
   } catch (const CLI::ParseError& problem) {
     console().configure(globals.colour, 0);
     return usage_error(app, problem, {argv + 1, argv + argc});
   }
   console().configure(globals.colour, globals.quiet > 0 ? -1 : globals.verbose);
-  const int code = action();
-  // A full disk or a closed pipe behind stdout must not pass for success.
-  if (std::fflush(stdout) != 0 || !std::cout.flush()) {
-    console().error("cannot write to standard output" + write_reason(errno));
-    return 1;
-  }
-  return code;
+  return written(action());
 }
 
 int run(int argc, char** argv) {

@@ -1,9 +1,11 @@
 #include "tools/onetap/output_file.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/journal/run_files.h"
 
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <string>
 #include <system_error>
 #include <unistd.h>
@@ -17,6 +19,27 @@ void check_writable(const char* verb, const fs::path& folder, const fs::path& ou
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
   fail_usage("[{}] expected a folder that can be written to, got {}: {} ({})", verb, folder.string(),
              std::strerror(errno), out.string());
+}
+
+// What training writes into a run directory. model.tap, report.html and files of other names are made of a run.
+bool is_record(const fs::path& in_run) {
+  static const std::set<std::string> names = {"config.toml",   "network.txt",     "SHA256SUMS",
+                                              "metrics.jsonl", "attention.jsonl", "classes.json"};
+  const std::string first = in_run.begin()->string();
+  return first == "checkpoints" || names.count(first) > 0 || first.rfind("events.out.tfevents", 0) == 0;
+}
+
+// A file written in place of a record would damage the run, and be damaged by its next training.
+void refuse_records(const char* verb, const fs::path& folder, const fs::path& out) {
+  constexpr int kDeepest = 3;  // RUN/checkpoints/STEP/FILE
+  std::error_code error;
+  const fs::path file = fs::canonical(folder, error) / out.filename();
+  fs::path run = file;
+  for (int depth = 0; depth < kDeepest && !error; ++depth) {
+    run = run.parent_path();
+    if (!RunFiles(run).holds_run() || !is_record(file.lexically_relative(run))) continue;
+    fail_usage("[{}] expected another file to write than the records of a run, got {}", verb, out.string());
+  }
 }
 
 }  // namespace
@@ -37,6 +60,7 @@ void check_output_file(const char* verb, const fs::path& out) {
                out.string());
   }
   check_writable(verb, folder, out);
+  refuse_records(verb, folder, out);
 }
 
 void check_output_file(const char* verb, const fs::path& source, const fs::path& out) {

@@ -7,6 +7,7 @@
 #include "onetap/reproduce/pace.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/job_runner.h"
+#include "tools/onetap/number_range.h"
 #include "tools/onetap/offered_words.h"
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/reproduce_data.h"
@@ -353,7 +354,7 @@ void add_reproduce(CLI::App& app, Action& action) {
                  "list every run with its command and its estimated time, train nothing");
   verb->add_option("--epochs-scale", options->scale,
                    "multiply the epochs of every run, and those at which its learning rate drops")
-      ->check(CLI::Range(0.001, 10.0))
+      ->check(number_from(0.001, 10))
       ->option_text("X [1]");
   verb->add_option("--seeds", options->seeds, "train each row with these seeds")->option_text("N,... [0]");
   verb->add_option("--only", options->only, "only rows of this name ('*' and '?' match); may be given several times")

@@ -5,6 +5,7 @@
 #include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/report/page.h"
+#include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/last_words.h"
 #include "tools/onetap/optional_number.h"
@@ -64,10 +65,16 @@ std::optional<double> accuracy_of(const RunFiles& run) {
   return scores ? std::optional(percent(scores->acc_hard.value_or(scores->acc_soft))) : std::nullopt;
 }
 
-std::optional<double> bytes_of(const fs::path& path) {
+std::optional<double> bytes_of_model(const RunFiles& run) {
   std::error_code error;
-  const auto bytes = fs::file_size(path, error);
-  return error ? std::nullopt : std::optional(static_cast<double>(bytes));
+  if (!fs::exists(run.model(), error)) return std::nullopt;
+  try {
+    read_tap(run.model());
+    return static_cast<double>(fs::file_size(run.model()));
+  } catch (const Error& problem) {
+    console().warn(problem.what());
+    return std::nullopt;
+  }
 }
 
 // Of the network that was trained, if there is one: channel pruning makes it on the way.
@@ -117,7 +124,7 @@ RowResult read_row(const ExperimentRow& row, const fs::path& out, const std::map
       result.runs, [](const RunFiles& run) { return times_100(number_in(frozen_scores(run), "accuracy", "frozen")); });
   result.milliseconds =
       spread_of(result.runs, [](const RunFiles& run) { return number_in(frozen_times(run), "median_ms", nullptr); });
-  result.file_bytes = spread_of(result.runs, [](const RunFiles& run) { return bytes_of(run.model()); }).mean;
+  result.file_bytes = spread_of(result.runs, bytes_of_model).mean;
   if (const auto counts = counts_of(row, result.runs)) {
     result.params = counts->params;
     result.macs = counts->macs;

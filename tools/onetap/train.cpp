@@ -3,6 +3,7 @@
 #include "onetap/base/json.h"
 #include "onetap/base/text.h"
 #include "onetap/base/version.h"
+#include "onetap/batches/batch_stream.h"
 #include "onetap/count/count.h"
 #include "onetap/data/source.h"
 #include "onetap/graph/method.h"
@@ -275,10 +276,10 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
   describe(recipe, source, graph);
   if (extending && !options.dry_run) {
     directory.extend(recipe);
-    const Schedule schedule(recipe, 1);
+    const Schedule schedule(recipe, BatchStream::batch_count(source.train->size(), recipe.batch_size));
     console().note(fmt::format("extended by {} epoch{} to {}, at learning rate {:.3g} (--extend-lr)",
                                request.recipe.extend, request.recipe.extend == 1 ? "" : "s", recipe.all_epochs(),
-                               schedule.learning_rate(recipe.epochs)));
+                               schedule.learning_rate(schedule.total_steps() - 1)));
   }
   if (ranks != nullptr) {
     if (ranks->size() > 1) console().note(fmt::format("{} ranks, each computes a part of every batch", ranks->size()));
