@@ -66,7 +66,7 @@ bool ConvForm::has_words() const {
 
 int64_t ConvForm::places() const {
   const int64_t unit = has_words() ? kWord : 1;
-  return blocks * taps * ((block_inputs + unit - 1) / unit);
+  return taps * ((inputs + unit - 1) / unit);
 }
 
 std::vector<float> float_weights(const ConvForm& form, const Node& node) {

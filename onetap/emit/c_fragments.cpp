@@ -21,6 +21,7 @@ std::string_view input_int8_c();
 std::string_view output_int8_c();
 std::string_view requantize_c();
 std::string_view vectors_c();
+std::string_view pairs_c();
 std::string_view conv_int8_c();
 std::string_view finish_mve_c();
 std::string_view lists_mve_c();
@@ -30,6 +31,8 @@ std::string_view conv_gathered_c();
 std::string_view conv_single_c();
 std::string_view conv_single_u8_c();
 std::string_view conv_single_s8_c();
+std::string_view words_c();
+std::string_view sum_listed_c();
 std::string_view conv_words_c();
 std::string_view conv_words_mve_c();
 std::string_view list_blocks_c();
@@ -78,6 +81,7 @@ const std::vector<Row>& table() {
       {{F::kOutputInt8, c_files::output_int8_c, 110}, {F::kBytes}},
       {{F::kRequantize, c_files::requantize_c, 26}, {}},
       {{F::kVectors, c_files::vectors_c, 0}, {}},
+      {{F::kPairs, c_files::pairs_c, 0}, {F::kVectors}},
       {{F::kConvInt8, c_files::conv_int8_c, 930}, {F::kTaps, F::kCodes, F::kBytes, F::kRequantize, F::kVectors}},
       {{F::kFinishVectors, c_files::finish_mve_c, 0}, {}},
       {{F::kLists, c_files::lists_mve_c, 0}, {}},
@@ -88,7 +92,9 @@ const std::vector<Row>& table() {
        {F::kConvInt8, F::kFinishVectors, F::kLists, F::kConvBytesVectors, F::kConvGathered}},
       {{F::kConvSingleU8, c_files::conv_single_u8_c, 1114}, {F::kConvAny}},
       {{F::kConvSingleS8, c_files::conv_single_s8_c, 1114}, {F::kConvAny}},
-      {{F::kConvWords, c_files::conv_words_c, 404}, {F::kConvInt8, F::kDsp, F::kConvWordsVectors}},
+      {{F::kWords, c_files::words_c, 0}, {F::kConvInt8, F::kDsp}},
+      {{F::kSumListed, c_files::sum_listed_c, 0}, {F::kWords}},
+      {{F::kConvWords, c_files::conv_words_c, 404}, {F::kSumListed, F::kConvWordsVectors}},
       {{F::kConvWordsVectors, c_files::conv_words_mve_c, 0}, {F::kFinishVectors, F::kLists}},
       {{F::kListBlocks, c_files::list_blocks_c, 0}, {F::kConvWords}},
       {{F::kListQuads, c_files::list_quads_c, 0}, {F::kConvWords}},
