@@ -23,11 +23,12 @@ constexpr int64_t kValueBytes = 16, kStepBytes = 20, kPointerBytes = 4;
 constexpr int64_t kFloatConvBytes = 36, kInt8ConvBytes = 52, kScaleBytes = 16;
 constexpr int64_t kMostWords = 64;     // of a list
 constexpr int64_t kWordBytes = 16;     // of a list, with DSP instructions
-constexpr int64_t kResultBytes = 128;  // of outputs that wait to be scaled
+constexpr int64_t kResultBytes = 256;  // of outputs that wait to be scaled
 // Of the stack beside lists, places and rows of steps, as measured for a Cortex-M4.
 constexpr int64_t kFloatStackBytes = 270, kInt8StackBytes = 350;
 constexpr int64_t kUnlistedCodeBytes = 708;
-constexpr int64_t kUnlistedStackBytes = 50;
+constexpr int64_t kUnusualCodeBytes = 160;
+constexpr int64_t kUnlistedStackBytes = 70;
 constexpr int64_t kMostPlaces = 512;  // of bytes: longer lists would take too much of the stack
 
 template <typename T>
@@ -113,7 +114,7 @@ CSource::CSource(const TapNet& net, const CProgram& program, std::string name, P
   sizes_.other += static_cast<int64_t>(program.values.size()) * kValueBytes;
   for (int s = 0; s < static_cast<int>(program.steps.size()); ++s) add_step(s);
   sizes_.other += static_cast<int64_t>(program.rows.schedule.size()) * step_index_bytes();
-  sizes_.code = fragment_code_bytes(fragments_) + (all_listed_ ? 0 : kUnlistedCodeBytes);
+  sizes_.code = fragment_code_bytes(fragments_) + (all_listed_ ? 0 : kUnlistedCodeBytes) + (all_usual_ ? 0 : kUnusualCodeBytes);
   sizes_.stack = stack_bytes();
   sizes_.arena = program.arena_bytes;
   sizes_.arena_layer = program.step(program.rows.peak).name;
@@ -388,6 +389,21 @@ std::string CSource::add_starts(const ConvForm& form, int bias_shift, bool moved
   return fmt::format("START({}, {})", plain, with_vectors);
 }
 
+std::string CSource::add_int8_weights(const ConvForm& form, bool is_image, bool is_listed) {
+  if (!form.has_words()) return add_array(Kind::kWeights, "int8_t", "weights", int8_weights(form));
+  const char* aligned = " WORD_ALIGNED";
+  if (!is_image) {
+    return add_array(Kind::kWeights, "int8_t", "weights", int8_words(form), aligned,
+                     is_listed ? pair_list : number_list<int8_t>);
+  }
+  arrays_ += "\n#if defined(DSP) && !defined(VECTORS)";
+  const std::string packed = add_array(Kind::kWeights, "int8_t", "packed", int8_image(form), aligned, pair_list);
+  arrays_ += "#else\n";
+  const std::string weights = define_array("int8_t", "weights", int8_words(form), aligned);
+  arrays_ += "#endif\n";
+  return fmt::format("PACKED({}, {})", packed, weights);
+}
+
 void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& function) {
   const Node& node = *step.planned->node;
   const Int8Step& of = int8_step(step);
@@ -397,10 +413,13 @@ void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& 
   }
   const ConvForm form(net_, node);
   const bool is_signed = program_.int8->value(step.inputs[0]).dtype == DType::kI8;
-  const bool words = form.has_words();
+  const bool words = form.has_words(), is_listed = words && form.places() <= kMostWords;
   if (!words) {
     fragments_.insert(is_signed ? F::kConvSingleS8 : F::kConvSingleU8);
     function = "conv_single";
+  } else if (form.has_image() && is_signed && is_listed) {
+    fragments_.insert(F::kConvImageS8);
+    function = "conv_image";
   } else if (form.codes == nullptr) {
     fragments_.insert(is_signed ? F::kConvDenseS8 : F::kConvDenseU8);
     function = "conv_dense";
@@ -413,10 +432,7 @@ void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& 
   }
   function += is_signed ? "_s8" : "_u8";
   const int bias_shift = net_.tensors(node).scale.bias_shift;
-  const bool is_listed = words && form.places() <= kMostWords;
-  const std::string weights = words ? add_array(Kind::kWeights, "int8_t", "weights", int8_words(form), " WORD_ALIGNED",
-                                                is_listed ? pair_list : number_list<int8_t>)
-                                    : add_array(Kind::kWeights, "int8_t", "weights", int8_weights(form));
+  const std::string weights = add_int8_weights(form, function == "conv_image_s8", is_listed);
   if (form.bias == nullptr) all_biased_ = false;
   const std::string starts = add_starts(form, bias_shift, words && !is_signed);
   if (is_listed) {

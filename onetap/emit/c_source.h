@@ -53,6 +53,7 @@ class CSource {
   template <typename T>
   std::string add_array(Kind kind, const char* type, const char* what, const std::vector<T>& values,
                         const char* attribute = "", std::string (*list)(const std::vector<T>&) = number_list);
+  std::string add_int8_weights(const ConvForm& form, bool is_image, bool is_listed);
   // What sums start from: a layer's bias, or one array or another, by whether there are vectors.
   std::string add_starts(const ConvForm& form, int bias_shift, bool moved);
   // Defines a constant array of NAME.c for the current step; returns its name.

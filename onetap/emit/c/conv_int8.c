@@ -4,6 +4,12 @@
 #else
 #define START(bias, start) bias
 #endif
+/* Weights that DSP instructions need in another order. */
+#if defined(DSP) && !defined(VECTORS)
+#define PACKED(packed, weights) packed
+#else
+#define PACKED(packed, weights) weights
+#endif
 
 /* A convolution. An output's weights come in blocks of inputs that have their positions in common, without those of
    empty taps. */
@@ -86,7 +92,7 @@ static void move_to(Target* target, int32_t x) {
 #endif
 
 #ifndef VECTORS
-#define RESULTS 16 /* outputs that are finished together: an even number */
+#define RESULTS 32 /* outputs that are finished together: an even number */
 
 INLINE int32_t bias_of(const Conv* conv, int32_t d) {
   return ALL_BIASED || conv->bias != NULL ? conv->bias[d] * (1 << conv->bias_shift) : 0;

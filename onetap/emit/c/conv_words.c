@@ -68,7 +68,7 @@ static void conv_words(const Step* step, const Memory* memory, int32_t y, int32_
           if (codes != NULL) next_codes = codes_end - codes > code_bytes ? codes + code_bytes : codes_end;
           if (is_listed) {
             list_end = list_words(list, conv, &taps, base, codes, next_codes);
-            if (!HAS_EMPTY) list_end = list + words; /* of the first set */
+            if (!HAS_EMPTY && codes != NULL) list_end = list + words; /* of the first set */
           }
         }
         const int32_t until = listed < end ? listed : end;
