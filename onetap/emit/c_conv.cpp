@@ -115,7 +115,8 @@ std::vector<int8_t> int8_image(const ConvForm& form) {
       for (int64_t d = first; d < first + kPair; ++d) {
         for (const size_t i : {word, word + 2, word + 1, word + 3}) {
           const bool is_there = d < form.outputs && i < order.size();
-          packed.push_back(is_there ? weight[(d * form.inputs + order[i].second) * form.taps + order[i].first] : int8_t{0});
+          packed.push_back(is_there ? weight[(d * form.inputs + order[i].second) * form.taps + order[i].first]
+                                    : int8_t{0});
         }
       }
     }

@@ -42,8 +42,8 @@ std::vector<float> float_weights(const ConvForm& form, const Node& node);
 std::vector<int8_t> int8_weights(const ConvForm& form);
 // [2 outputs][block][tap][4 inputs][output][input], with zeros where outputs or inputs end before.
 std::vector<int8_t> int8_words(const ConvForm& form);
-// The same for an image's three inputs as DSP instructions read them: halves of words are inputs 0 and 2 of each tap, then
-// input 1 of each two taps.
+// The same for an image's three inputs as DSP instructions read them: halves of words are inputs 0 and 2 of each tap,
+// then input 1 of each two taps.
 std::vector<int8_t> int8_image(const ConvForm& form);
 // What sums of signed bytes start from: the bias, and for unsigned inputs, which then are 128 less, 128 times the sum
 // of an output's weights. Modulo 2^32, as the sums. Empty where all would be zeros.

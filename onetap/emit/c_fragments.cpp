@@ -84,7 +84,7 @@ const std::vector<Row>& table() {
       {{F::kRequantize, c_files::requantize_c, 26}, {}},
       {{F::kVectors, c_files::vectors_c, 0}, {}},
       {{F::kPairs, c_files::pairs_c, 0}, {F::kVectors}},
-      {{F::kConvInt8, c_files::conv_int8_c, 730}, {F::kTaps, F::kCodes, F::kBytes, F::kRequantize, F::kVectors}},
+      {{F::kConvInt8, c_files::conv_int8_c, 792}, {F::kTaps, F::kCodes, F::kBytes, F::kRequantize, F::kVectors}},
       {{F::kFinishVectors, c_files::finish_mve_c, 0}, {}},
       {{F::kLists, c_files::lists_mve_c, 0}, {}},
       {{F::kConvBytesVectors, c_files::conv_bytes_mve_c, 0}, {}},

@@ -27,7 +27,7 @@ constexpr int64_t kResultBytes = 256;  // of outputs that wait to be scaled
 // Of the stack beside lists, places and rows of steps, as measured for a Cortex-M4.
 constexpr int64_t kFloatStackBytes = 270, kInt8StackBytes = 350;
 constexpr int64_t kUnlistedCodeBytes = 708;
-constexpr int64_t kUnusualCodeBytes = 160;
+constexpr int64_t kUnusualCodeBytes = 200;
 constexpr int64_t kUnlistedStackBytes = 70;
 constexpr int64_t kMostPlaces = 512;  // of bytes: longer lists would take too much of the stack
 
@@ -47,9 +47,10 @@ void append_number(std::string& text, T value) {
 std::string pair_list(const std::vector<int8_t>& values) {
   std::string text;
   for (size_t i = 0; i < values.size(); i += 8) {
-    fmt::format_to(std::back_inserter(text), "{}PAIR({}),{}", i % 32 == 0 ? "  " : " ",
-                   fmt::join(values.begin() + static_cast<ptrdiff_t>(i), values.begin() + static_cast<ptrdiff_t>(i + 8), ", "),
-                   i % 32 == 24 || i + 8 == values.size() ? "\n" : "");
+    fmt::format_to(
+        std::back_inserter(text), "{}PAIR({}),{}", i % 32 == 0 ? "  " : " ",
+        fmt::join(values.begin() + static_cast<ptrdiff_t>(i), values.begin() + static_cast<ptrdiff_t>(i + 8), ", "),
+        i % 32 == 24 || i + 8 == values.size() ? "\n" : "");
   }
   return text;
 }
@@ -114,7 +115,8 @@ CSource::CSource(const TapNet& net, const CProgram& program, std::string name, P
   sizes_.other += static_cast<int64_t>(program.values.size()) * kValueBytes;
   for (int s = 0; s < static_cast<int>(program.steps.size()); ++s) add_step(s);
   sizes_.other += static_cast<int64_t>(program.rows.schedule.size()) * step_index_bytes();
-  sizes_.code = fragment_code_bytes(fragments_) + (all_listed_ ? 0 : kUnlistedCodeBytes) + (all_usual_ ? 0 : kUnusualCodeBytes);
+  sizes_.code =
+      fragment_code_bytes(fragments_) + (all_listed_ ? 0 : kUnlistedCodeBytes) + (all_usual_ ? 0 : kUnusualCodeBytes);
   sizes_.stack = stack_bytes();
   sizes_.arena = program.arena_bytes;
   sizes_.arena_layer = program.step(program.rows.peak).name;
@@ -363,8 +365,8 @@ std::pair<std::string, std::string> CSource::add_scales(const CStep& step) {
   return {name, add_array(Kind::kOther, "uint8_t", "scale_of", scale_of)};
 }
 
-// Whether a convolution has a bias and gives bytes by scales that all shift, without a shift to the left where nothing is
-// added.
+// Whether a convolution has a bias and gives bytes by scales that all shift, without a shift to the left where nothing
+// is added.
 bool CSource::gives_usual_bytes(const CStep& step, const ConvForm& form) const {
   const Int8Step& of = int8_step(step);
   const auto shifts = [](const Requantize& by) { return by.shift > 32; };
@@ -455,12 +457,13 @@ void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& 
   const bool is_usual = gives_usual_bytes(step, form);
   if (!is_usual && of.dequantize.empty()) all_usual_ = false;
   const std::string dequantize = add_array(Kind::kOther, "float", "dequantize", of.dequantize);
-  layer = add_constant("Conv",
-                       fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}",
-                                   window_text(node), form.outputs, form.inputs, form.groups, form.block_inputs,
-                                   form.blocks, form.share_outputs, code_bytes(form), form.taps, bias_shift,
-                                   of.left_shift, is_usual ? 1 : 0, weights, starts, codes, scales, scale_of, dequantize),
-                       kInt8ConvBytes);
+  layer =
+      add_constant("Conv",
+                   fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}",
+                               window_text(node), form.outputs, form.inputs, form.groups, form.block_inputs,
+                               form.blocks, form.share_outputs, code_bytes(form), form.taps, bias_shift, of.left_shift,
+                               is_usual ? 1 : 0, weights, starts, codes, scales, scale_of, dequantize),
+                   kInt8ConvBytes);
 }
 
 // The order in which steps compute their rows.
@@ -523,7 +526,8 @@ std::string CSource::model() const {
 
 std::string CSource::weights() const {
   std::string text = generated_note(net_, "weights") + "#include <stdint.h>\n";
-  if (program_.is_int8()) text += "\n" + fragment_text(words_ > 0 ? std::set<F>{F::kVectors, F::kPairs} : std::set<F>{F::kVectors});
+  if (program_.is_int8())
+    text += "\n" + fragment_text(words_ > 0 ? std::set<F>{F::kVectors, F::kPairs} : std::set<F>{F::kVectors});
   return text + arrays_;
 }
 

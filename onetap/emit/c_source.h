@@ -47,8 +47,8 @@ class CSource {
 
   // Defines a constant array of NAME_weights.c; returns its name, or NULL where it has no elements.
   template <typename T>
-  std::string define_array(const char* type, const char* what, const std::vector<T>& values,
-                           const char* attribute = "", std::string (*list)(const std::vector<T>&) = number_list);
+  std::string define_array(const char* type, const char* what, const std::vector<T>& values, const char* attribute = "",
+                           std::string (*list)(const std::vector<T>&) = number_list);
   // Likewise, and counts its bytes.
   template <typename T>
   std::string add_array(Kind kind, const char* type, const char* what, const std::vector<T>& values,

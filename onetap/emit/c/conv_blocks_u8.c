@@ -1,6 +1,6 @@
 #ifndef VECTORS
-static Words* list_blocks_u8(Words* list, const Conv* conv, const Taps* taps, const uint8_t* base,
-                             const uint8_t* codes, const uint8_t* codes_end) {
+static Words* list_blocks_u8(Words* list, const Conv* conv, const Taps* taps, const uint8_t* base, const uint8_t* codes,
+                             const uint8_t* codes_end) {
   return list_blocks(list, conv, taps, base, codes, codes_end, 0, 0);
 }
 

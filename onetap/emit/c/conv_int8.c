@@ -117,34 +117,36 @@ INLINE void finish_any(const Conv* conv, const Target* target, int32_t d, int32_
   }
 }
 
-#ifdef DSP
-/* The same for scales with a shift and sums that what is added is part of. One half is added to the high half of the
-   product, and the last place is shifted out where the number is clamped. For signed bytes one less than a half is added:
-   after they have been clamped to -128, so that the least is -127. */
-#define FINISH_USUAL(name, clamp)                                                                                    \
-  INLINE void name(const Conv* conv, const Target* target, int32_t d, int32_t end, const int32_t* sums,              \
-                   int32_t bias_unit) {                                                                              \
-    const uint8_t *scale_of = conv->scale_of + d, *scale_end = conv->scale_of + end;                                 \
-    const int16_t* bias = conv->bias + d;                                                                            \
-    uint8_t *to0 = target->to[0] + d, *to1 = target->to[1] + d;                                                      \
-    register int32_t by __asm__("r2"), shift __asm__("r3"), half __asm__("r4"); /* in the order of LDM */            \
-    int32_t x0, x1;                                                                                                  \
-    __asm__ volatile(                                                                                                \
-        "1:\n\tldrb %[by], [%[scale_of]], #1\n\tldrsh %[half], [%[bias]], #2\n\t"                                    \
-        "ldrd %[x0], %[x1], [%[sums]], #8\n\tadd %[by], %[scales], %[by], lsl #4\n\t"                                \
-        "mla %[x0], %[half], %[bias_unit], %[x0]\n\tmla %[x1], %[half], %[bias_unit], %[x1]\n\t"                     \
-        "ldm %[by], {%[by], %[shift], %[half]}\n\t"                                                                  \
-        "smmla %[x0], %[x0], %[by], %[half]\n\tsmmla %[x1], %[x1], %[by], %[half]\n\t"                               \
-        "asr %[x0], %[x0], %[shift]\n\tasr %[x1], %[x1], %[shift]\n\t" clamp                                         \
-        "cmp %[scale_of], %[scale_end]\n\tstrb %[x0], [%[to0]], #1\n\tstrb %[x1], [%[to1]], #1\n\tbne 1b"            \
-        : [scale_of] "+r"(scale_of), [bias] "+r"(bias), [sums] "+r"(sums), [to0] "+r"(to0), [to1] "+r"(to1),         \
-          [x0] "=&r"(x0), [x1] "=&r"(x1), [half] "=&r"(half), [by] "=&r"(by), [shift] "=&r"(shift)                   \
-        : [scales] "r"(conv->scales), [bias_unit] "r"(bias_unit), [scale_end] "r"(scale_end)                         \
-        : "cc", "memory");                                                                                           \
+#if defined(DSP) && defined(__OPTIMIZE__) /* else there are too few registers */
+#define FINISHES_USUAL
+/* The same for scales with a shift; what is added is part of the sums. Scale.half is added to the high half of the
+   product, and the last place is shifted out where the number is clamped. Signed bytes are 1 less until they have been
+   clamped to -128, so that the least is -127. */
+#define FINISH_USUAL(name, clamp)                                                                            \
+  INLINE void name(const Conv* conv, const Target* target, int32_t d, int32_t end, const int32_t* sums,      \
+                   int32_t bias_unit) {                                                                      \
+    const uint8_t *scale_of = conv->scale_of + d, *scale_end = conv->scale_of + end;                         \
+    const int16_t* bias = conv->bias + d;                                                                    \
+    uint8_t *to0 = target->to[0] + d, *to1 = target->to[1] + d;                                              \
+    register int32_t by __asm__("r2"), shift __asm__("r3"), half __asm__("r4"); /* in the order of LDM */    \
+    int32_t x0, x1;                                                                                          \
+    __asm__ volatile(                                                                                        \
+        "1:\n\tldrb %[by], [%[scale_of]], #1\n\tldrsh %[half], [%[bias]], #2\n\t"                            \
+        "ldrd %[x0], %[x1], [%[sums]], #8\n\tadd %[by], %[scales], %[by], lsl #4\n\t"                        \
+        "mla %[x0], %[half], %[bias_unit], %[x0]\n\tmla %[x1], %[half], %[bias_unit], %[x1]\n\t"             \
+        "ldm %[by], {%[by], %[shift], %[half]}\n\t"                                                          \
+        "smmla %[x0], %[x0], %[by], %[half]\n\tsmmla %[x1], %[x1], %[by], %[half]\n\t"                       \
+        "asr %[x0], %[x0], %[shift]\n\tasr %[x1], %[x1], %[shift]\n\t" clamp                                 \
+        "cmp %[scale_of], %[scale_end]\n\tstrb %[x0], [%[to0]], #1\n\tstrb %[x1], [%[to1]], #1\n\tbne 1b"    \
+        : [scale_of] "+r"(scale_of), [bias] "+r"(bias), [sums] "+r"(sums), [to0] "+r"(to0), [to1] "+r"(to1), \
+          [x0] "=&r"(x0), [x1] "=&r"(x1), [half] "=&r"(half), [by] "=&r"(by), [shift] "=&r"(shift)           \
+        : [scales] "r"(conv->scales), [bias_unit] "r"(bias_unit), [scale_end] "r"(scale_end)                 \
+        : "cc", "memory");                                                                                   \
   }
 FINISH_USUAL(finish_unsigned, "usat %[x0], #8, %[x0], asr #1\n\tusat %[x1], #8, %[x1], asr #1\n\t")
-FINISH_USUAL(finish_signed, "ssat %[x0], #8, %[x0], asr #1\n\tssat %[x1], #8, %[x1], asr #1\n\tmov %[half], #-1\n\t"
-                            "qsub8 %[x0], %[x0], %[half]\n\tqsub8 %[x1], %[x1], %[half]\n\t")
+FINISH_USUAL(finish_signed,
+             "ssat %[x0], #8, %[x0], asr #1\n\tssat %[x1], #8, %[x1], asr #1\n\tmov %[half], #-1\n\t"
+             "qsub8 %[x0], %[x0], %[half]\n\tqsub8 %[x1], %[x1], %[half]\n\t")
 
 /* Adds what is added beside the bias; the sums are shifted. */
 INLINE void add_addend(const Conv* conv, const Target* target, int32_t d, int32_t end, int32_t* sums) {
@@ -159,9 +161,9 @@ INLINE void add_addend(const Conv* conv, const Target* target, int32_t d, int32_
 }
 #endif
 
-static void finish(const Conv* conv, const Target* target, int32_t d, int32_t end, int32_t* sums) {
+APART void finish(const Conv* conv, const Target* target, int32_t d, int32_t end, int32_t* sums) {
   if (conv->dequantize == NULL) {
-#ifdef DSP
+#ifdef FINISHES_USUAL
     if (ALL_USUAL || conv->is_usual) {
       int32_t bias_shift = conv->bias_shift;
       if (target->addend[0] != NULL) {

@@ -29,8 +29,8 @@ APART const int8_t* sum_unlisted(int32_t* results, const int8_t* w, const Conv* 
                    : sum_words(results, w, conv, taps, codes, base, d, end, 0);
 }
 
-/* Lists the words that sets of outputs read, in the order of their weights: a set has conv->code_bytes of the codes up to
-   codes_end. Returns the end of the list. */
+/* Lists the words that sets of outputs read, in the order of their weights: a set has conv->code_bytes of the codes up
+   to codes_end. Returns the end of the list. */
 typedef Words* ListWords(Words* list, const Conv* conv, const Taps* taps, const uint8_t* base, const uint8_t* codes,
                          const uint8_t* codes_end);
 

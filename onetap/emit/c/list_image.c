@@ -6,8 +6,8 @@ INLINE uint32_t two_halves(uint32_t low, uint32_t high) {
   return both;
 }
 
-/* Three inputs of every position: halves of words are inputs 0 and 2 of each position, then input 1 of each two. What is
-   not there has weights of 0. */
+/* Three inputs of every position: halves of words are inputs 0 and 2 of each position, then input 1 of each two. What
+   is not there has weights of 0. */
 INLINE Words* list_image(Words* list, const Conv* conv, const Taps* taps, const uint8_t* base, const uint8_t* codes,
                          const uint8_t* codes_end, int32_t is_signed) {
   uint32_t* halves = (uint32_t*)(void*)list; /* even0, odd0, even1, odd1 */

@@ -1,20 +1,23 @@
 #ifndef VECTORS
 #if defined(DSP) && CODE_BITS == 4 && !HAS_EMPTY
-/* The words of one set; compilers make it a quarter longer. */
-#define LIST_QUADS(name, extend, put)                                                                            \
-  INLINE Words* name(Words* list, const Taps* taps, const uint8_t* codes, const uint8_t* base,                  \
-                     const uint8_t* last) {                                                                     \
-    uint32_t pair;                                                                                              \
-    LIST_REGISTERS(0);                                                                                          \
-    __asm__ volatile("cmp %[base], %[last]\n\tbhs 2f\n\t"                                                                \
-            "1:\n\tldrb %[pair], [%[codes]], #1\n\tand %[even0], %[pair], #15\n\t" LIST_WORDS(extend)           \
-            "adds %[base], %[base], #4\n\tlsrs %[even0], %[pair], #4\n\t" LIST_WORDS(extend)                    \
-            "adds %[base], %[base], #4\n\tcmp %[base], %[last]\n\tblo 1b\n\t2:"                                 \
-            : [list] "+r"(list), [codes] "+r"(codes), [base] "+r"(base), [pair] "=&r"(pair), [even0] "+r"(even0), \
-              [odd0] "=&r"(odd0), [even1] "=&r"(even1), [odd1] "=&r"(odd1)                                      \
-            : [place] "r"(taps->place), [last] "r"(last)                                                        \
-            : "cc", "memory");                                                                                  \
-    return base < last + 4 ? put(list, base, taps, *codes & 15) : list;                                         \
+/* The words of one set, two of a byte of codes at a time, and the last of an odd number. Compilers need a quarter more
+   instructions. */
+#define LIST_TWO(extend) \
+  "ldrb %[pair], [%[codes]], #1\n\tand %[even0], %[pair], #15\n\t" LIST_WORDS(extend)                 \
+  "adds %[base], %[base], #4\n\tlsrs %[even0], %[pair], #4\n\t" LIST_WORDS(extend) "adds %[base], %[base], #4\n\t"
+
+#define LIST_QUADS(name, extend, put)                                                                                 \
+  INLINE Words* name(Words* list, const Taps* taps, const uint8_t* codes, const uint8_t* base, const uint8_t* last) { \
+    uint32_t pair;                                                                                                    \
+    LIST_REGISTERS(0);                                                                                                \
+    __asm__ volatile(                                                                                                 \
+        "cmp %[base], %[last]\n\tbhs 2f\n\t"                                                                          \
+        "1:\n\t" LIST_TWO(extend) "cmp %[base], %[last]\n\tblo 1b\n\t2:"                                              \
+        : [list] "+r"(list), [codes] "+r"(codes), [base] "+r"(base), [pair] "=&r"(pair), [even0] "+r"(even0),         \
+          [odd0] "=&r"(odd0), [even1] "=&r"(even1), [odd1] "=&r"(odd1)                                                \
+        : [place] "r"(taps->place), [last] "r"(last)                                                                  \
+        : "cc", "memory");                                                                                            \
+    return base < last + 4 ? put(list, base, taps, *codes & 15) : list;                                               \
   }
 LIST_QUADS(quads_unsigned, "uxtb16", put_unsigned)
 LIST_QUADS(quads_signed, "sxtb16", put_signed)
@@ -44,7 +47,8 @@ INLINE Words* list_quads(Words* list, const Conv* conv, const Taps* taps, const 
   const uint8_t* end = base + conv->inputs;
   for (; codes < codes_end; codes += conv->code_bytes) {
 #if defined(DSP) && CODE_BITS == 4 && !HAS_EMPTY
-    list = is_signed ? quads_signed(list, taps, codes, base, end - 4) : quads_unsigned(list, taps, codes, base, end - 4);
+    list =
+        is_signed ? quads_signed(list, taps, codes, base, end - 4) : quads_unsigned(list, taps, codes, base, end - 4);
 #else
     list = list_set(list, conv, taps, codes, base, end, is_signed);
 #endif

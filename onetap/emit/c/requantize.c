@@ -2,7 +2,7 @@
 typedef struct {
   int32_t multiplier;
   int32_t shift_less_1;
-  int32_t half;   /* what is added to the high half of the product before the shift, with DSP instructions */
+  int32_t half;   /* 1 << shift_less_1, or its negative for signed bytes: for DSP instructions */
   int32_t addend; /* the factor of what is added to a convolution's sum */
 } Scale;
 

@@ -23,25 +23,26 @@ INLINE Words words_at(const uint8_t* x0, const uint8_t* x1, int32_t is_signed) {
 }
 
 /* Lists the words at the position that even0 is. Registers in order are stored at once. */
-#define LIST_WORDS(extend)                                        \
-  "add %[even0], %[place], %[even0], lsl #3\n\t"                  \
-  "ldrd %[even0], %[even1], [%[even0]]\n\t"                       \
-  "ldr %[odd0], [%[base], %[even0]]\n\t"                          \
-  "ldr %[odd1], [%[base], %[even1]]\n\t" extend                   \
-  " %[even0], %[odd0]\n\t" extend " %[odd0], %[odd0], ror #8\n\t" \
-  extend " %[even1], %[odd1]\n\t" extend " %[odd1], %[odd1], ror #8\n\t" \
+#define LIST_WORDS(extend)                                                                                             \
+  "add %[even0], %[place], %[even0], lsl #3\n\t"                                                                       \
+  "ldrd %[even0], %[even1], [%[even0]]\n\t"                                                                            \
+  "ldr %[odd0], [%[base], %[even0]]\n\t"                                                                               \
+  "ldr %[odd1], [%[base], %[even1]]\n\t" extend " %[even0], %[odd0]\n\t" extend " %[odd0], %[odd0], ror #8\n\t" extend \
+  " %[even1], %[odd1]\n\t" extend                                                                                      \
+  " %[odd1], %[odd1], ror #8\n\t"                                                                                      \
   "stm %[list]!, {%[even0], %[odd0], %[even1], %[odd1]}\n\t"
 #define LIST_REGISTERS(first) \
   register uint32_t even0 __asm__("r4") = first, odd0 __asm__("r5"), even1 __asm__("r6"), odd1 __asm__("r8")
 
-#define PUT_WORDS(name, extend)                                                                                     \
-  INLINE Words* name(Words* list, const uint8_t* base, const Taps* taps, int32_t position) {                        \
-    LIST_REGISTERS((uint32_t)position);                                                                             \
-    __asm__ volatile(LIST_WORDS(extend)                                                                                      \
-            : [list] "+r"(list), [even0] "+r"(even0), [odd0] "=&r"(odd0), [even1] "=&r"(even1), [odd1] "=&r"(odd1) \
-            : [base] "r"(base), [place] "r"(taps->place)                                                            \
-            : "memory");                                                                                            \
-    return list;                                                                                                    \
+#define PUT_WORDS(name, extend)                                                                                \
+  INLINE Words* name(Words* list, const uint8_t* base, const Taps* taps, int32_t position) {                   \
+    LIST_REGISTERS((uint32_t)position);                                                                        \
+    __asm__ volatile(                                                                                          \
+        LIST_WORDS(extend)                                                                                     \
+        : [list] "+r"(list), [even0] "+r"(even0), [odd0] "=&r"(odd0), [even1] "=&r"(even1), [odd1] "=&r"(odd1) \
+        : [base] "r"(base), [place] "r"(taps->place)                                                           \
+        : "memory");                                                                                           \
+    return list;                                                                                               \
   }
 PUT_WORDS(put_unsigned, "uxtb16")
 PUT_WORDS(put_signed, "sxtb16")
