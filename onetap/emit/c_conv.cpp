@@ -66,7 +66,7 @@ bool ConvForm::has_words() const {
 
 int64_t ConvForm::places() const {
   const int64_t unit = has_words() ? kWord : 1;
-  return blocks * taps * ((block_inputs + unit - 1) / unit);
+  return taps * ((inputs + unit - 1) / unit);
 }
 
 std::vector<float> float_weights(const ConvForm& form, const Node& node) {
@@ -94,6 +94,29 @@ std::vector<int8_t> int8_words(const ConvForm& form) {
         if (form.is_empty(first, block * form.block_inputs, tap)) continue;
         for (int64_t c = block * form.block_inputs; c < end; c += kWord) {
           for (int64_t d = first; d < first + kPair; ++d) add_word(d, c, end, tap);
+        }
+      }
+    }
+  }
+  return packed;
+}
+
+std::vector<int8_t> int8_image(const ConvForm& form) {
+  const auto* weight = form.weight->data<int8_t>();
+  std::vector<std::pair<int64_t, int64_t>> order;  // taps and inputs, two of each half of a word
+  for (int64_t tap = 0; tap < form.taps; ++tap) {
+    order.push_back({tap, 0});
+    order.push_back({tap, 2});
+  }
+  for (int64_t tap = 0; tap < form.taps; ++tap) order.push_back({tap, 1});
+  std::vector<int8_t> packed;
+  for (int64_t first = 0; first < form.outputs; first += kPair) {
+    for (size_t word = 0; word < order.size(); word += kWord) {
+      for (int64_t d = first; d < first + kPair; ++d) {
+        for (const size_t i : {word, word + 2, word + 1, word + 3}) {
+          const bool is_there = d < form.outputs && i < order.size();
+          packed.push_back(is_there ? weight[(d * form.inputs + order[i].second) * form.taps + order[i].first]
+                                    : int8_t{0});
         }
       }
     }

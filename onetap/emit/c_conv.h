@@ -31,6 +31,8 @@ struct ConvForm {
   bool has_words() const;
   // Blocks of one word, and one tap.
   bool has_quads() const { return has_words() && codes != nullptr && block_inputs == kWord && taps == 1; }
+  // Three inputs at every tap.
+  bool has_image() const { return has_words() && codes == nullptr && inputs == 3; }
   // Places, of words or else of bytes, that all inputs of an output have.
   int64_t places() const;
 };
@@ -40,6 +42,9 @@ std::vector<float> float_weights(const ConvForm& form, const Node& node);
 std::vector<int8_t> int8_weights(const ConvForm& form);
 // [2 outputs][block][tap][4 inputs][output][input], with zeros where outputs or inputs end before.
 std::vector<int8_t> int8_words(const ConvForm& form);
+// The same for an image's three inputs as DSP instructions read them: halves of words are inputs 0 and 2 of each tap,
+// then input 1 of each two taps.
+std::vector<int8_t> int8_image(const ConvForm& form);
 // What sums of signed bytes start from: the bias, and for unsigned inputs, which then are 128 less, 128 times the sum
 // of an output's weights. Modulo 2^32, as the sums. Empty where all would be zeros.
 std::vector<int32_t> int8_starts(const ConvForm& form, int bias_shift, bool moved);

@@ -21,6 +21,7 @@ std::string_view input_int8_c();
 std::string_view output_int8_c();
 std::string_view requantize_c();
 std::string_view vectors_c();
+std::string_view pairs_c();
 std::string_view conv_int8_c();
 std::string_view finish_mve_c();
 std::string_view lists_mve_c();
@@ -30,10 +31,14 @@ std::string_view conv_gathered_c();
 std::string_view conv_single_c();
 std::string_view conv_single_u8_c();
 std::string_view conv_single_s8_c();
+std::string_view words_c();
+std::string_view sum_listed_c();
 std::string_view conv_words_c();
 std::string_view conv_words_mve_c();
 std::string_view list_blocks_c();
+std::string_view list_image_c();
 std::string_view list_quads_c();
+std::string_view conv_image_s8_c();
 std::string_view conv_dense_u8_c();
 std::string_view conv_dense_s8_c();
 std::string_view conv_blocks_u8_c();
@@ -78,7 +83,8 @@ const std::vector<Row>& table() {
       {{F::kOutputInt8, c_files::output_int8_c, 110}, {F::kBytes}},
       {{F::kRequantize, c_files::requantize_c, 26}, {}},
       {{F::kVectors, c_files::vectors_c, 0}, {}},
-      {{F::kConvInt8, c_files::conv_int8_c, 930}, {F::kTaps, F::kCodes, F::kBytes, F::kRequantize, F::kVectors}},
+      {{F::kPairs, c_files::pairs_c, 0}, {F::kVectors}},
+      {{F::kConvInt8, c_files::conv_int8_c, 792}, {F::kTaps, F::kCodes, F::kBytes, F::kRequantize, F::kVectors}},
       {{F::kFinishVectors, c_files::finish_mve_c, 0}, {}},
       {{F::kLists, c_files::lists_mve_c, 0}, {}},
       {{F::kConvBytesVectors, c_files::conv_bytes_mve_c, 0}, {}},
@@ -86,21 +92,25 @@ const std::vector<Row>& table() {
       {{F::kConvGathered, c_files::conv_gathered_c, 148}, {F::kDsp}},
       {{F::kConvAny, c_files::conv_single_c, 0},
        {F::kConvInt8, F::kFinishVectors, F::kLists, F::kConvBytesVectors, F::kConvGathered}},
-      {{F::kConvSingleU8, c_files::conv_single_u8_c, 1114}, {F::kConvAny}},
-      {{F::kConvSingleS8, c_files::conv_single_s8_c, 1114}, {F::kConvAny}},
-      {{F::kConvWords, c_files::conv_words_c, 404}, {F::kConvInt8, F::kDsp, F::kConvWordsVectors}},
+      {{F::kConvSingleU8, c_files::conv_single_u8_c, 1170}, {F::kConvAny}},
+      {{F::kConvSingleS8, c_files::conv_single_s8_c, 1170}, {F::kConvAny}},
+      {{F::kWords, c_files::words_c, 0}, {F::kConvInt8, F::kDsp}},
+      {{F::kSumListed, c_files::sum_listed_c, 0}, {F::kWords}},
+      {{F::kConvWords, c_files::conv_words_c, 344}, {F::kSumListed, F::kConvWordsVectors}},
       {{F::kConvWordsVectors, c_files::conv_words_mve_c, 0}, {F::kFinishVectors, F::kLists}},
       {{F::kListBlocks, c_files::list_blocks_c, 0}, {F::kConvWords}},
+      {{F::kListImage, c_files::list_image_c, 0}, {F::kListBlocks}},
       {{F::kListQuads, c_files::list_quads_c, 0}, {F::kConvWords}},
-      {{F::kConvDenseU8, c_files::conv_dense_u8_c, 172}, {F::kListBlocks}},
-      {{F::kConvDenseS8, c_files::conv_dense_s8_c, 172}, {F::kListBlocks}},
-      {{F::kConvBlocksU8, c_files::conv_blocks_u8_c, 214}, {F::kListBlocks}},
-      {{F::kConvBlocksS8, c_files::conv_blocks_s8_c, 214}, {F::kListBlocks}},
-      {{F::kConvQuadsU8, c_files::conv_quads_u8_c, 124}, {F::kListQuads}},
-      {{F::kConvQuadsS8, c_files::conv_quads_s8_c, 124}, {F::kListQuads}},
+      {{F::kConvImageS8, c_files::conv_image_s8_c, 164}, {F::kListImage}},
+      {{F::kConvDenseU8, c_files::conv_dense_u8_c, 120}, {F::kListBlocks}},
+      {{F::kConvDenseS8, c_files::conv_dense_s8_c, 120}, {F::kListBlocks}},
+      {{F::kConvBlocksU8, c_files::conv_blocks_u8_c, 165}, {F::kListBlocks}},
+      {{F::kConvBlocksS8, c_files::conv_blocks_s8_c, 165}, {F::kListBlocks}},
+      {{F::kConvQuadsU8, c_files::conv_quads_u8_c, 188}, {F::kListQuads}},
+      {{F::kConvQuadsS8, c_files::conv_quads_s8_c, 188}, {F::kListQuads}},
       {{F::kAddInt8, c_files::add_int8_c, 130}, {F::kBytes}},
       {{F::kReluInt8, c_files::relu_int8_c, 80}, {F::kBytes}},
-      {{F::kPoolInt8, c_files::pool_int8_c, 300}, {F::kTaps, F::kBytes, F::kRequantize}},
+      {{F::kPoolInt8, c_files::pool_int8_c, 390}, {F::kTaps, F::kBytes, F::kRequantize}},
       {{F::kMeanInt8, c_files::mean_int8_c, 200}, {F::kBytes, F::kRequantize}},
       {{F::kConcatInt8, c_files::concat_int8_c, 130}, {F::kBytes}},
       {{F::kSubsample, c_files::subsample_c, 110}, {}},

@@ -20,14 +20,15 @@ using F = CFragment;
 
 // Sizes on a machine with addresses of 4 bytes.
 constexpr int64_t kValueBytes = 16, kStepBytes = 20, kPointerBytes = 4;
-constexpr int64_t kFloatConvBytes = 36, kInt8ConvBytes = 52;
+constexpr int64_t kFloatConvBytes = 36, kInt8ConvBytes = 52, kScaleBytes = 16;
 constexpr int64_t kMostWords = 64;     // of a list
 constexpr int64_t kWordBytes = 16;     // of a list, with DSP instructions
-constexpr int64_t kResultBytes = 128;  // of outputs that wait to be scaled
+constexpr int64_t kResultBytes = 256;  // of outputs that wait to be scaled
 // Of the stack beside lists, places and rows of steps, as measured for a Cortex-M4.
-constexpr int64_t kFloatStackBytes = 270, kInt8StackBytes = 350;
+constexpr int64_t kFloatStackBytes = 270, kInt8StackBytes = 358;
 constexpr int64_t kUnlistedCodeBytes = 708;
-constexpr int64_t kUnlistedStackBytes = 50;
+constexpr int64_t kUnusualCodeBytes = 200;
+constexpr int64_t kUnlistedStackBytes = 70;
 constexpr int64_t kMostPlaces = 512;  // of bytes: longer lists would take too much of the stack
 
 template <typename T>
@@ -42,7 +43,20 @@ void append_number(std::string& text, T value) {
   }
 }
 
-// "1, 2, 3" in lines of about 100 characters.
+// Those of two outputs, eight at a time, as the fragment kPairs defines it.
+std::string pair_list(const std::vector<int8_t>& values) {
+  std::string text;
+  for (size_t i = 0; i < values.size(); i += 8) {
+    fmt::format_to(
+        std::back_inserter(text), "{}PAIR({}),{}", i % 32 == 0 ? "  " : " ",
+        fmt::join(values.begin() + static_cast<ptrdiff_t>(i), values.begin() + static_cast<ptrdiff_t>(i + 8), ", "),
+        i % 32 == 24 || i + 8 == values.size() ? "\n" : "");
+  }
+  return text;
+}
+
+}  // namespace
+
 template <typename T>
 std::string number_list(const std::vector<T>& values) {
   std::string text = "  ";
@@ -57,8 +71,6 @@ std::string number_list(const std::vector<T>& values) {
   }
   return text + "\n";
 }
-
-}  // namespace
 
 std::string identifier_part(const std::string& name) {
   std::string part;
@@ -103,7 +115,8 @@ CSource::CSource(const TapNet& net, const CProgram& program, std::string name, P
   sizes_.other += static_cast<int64_t>(program.values.size()) * kValueBytes;
   for (int s = 0; s < static_cast<int>(program.steps.size()); ++s) add_step(s);
   sizes_.other += static_cast<int64_t>(program.rows.schedule.size()) * step_index_bytes();
-  sizes_.code = fragment_code_bytes(fragments_) + (all_listed_ ? 0 : kUnlistedCodeBytes);
+  sizes_.code =
+      fragment_code_bytes(fragments_) + (all_listed_ ? 0 : kUnlistedCodeBytes) + (all_usual_ ? 0 : kUnusualCodeBytes);
   sizes_.stack = stack_bytes();
   sizes_.arena = program.arena_bytes;
   sizes_.arena_layer = program.step(program.rows.peak).name;
@@ -133,21 +146,21 @@ void CSource::count(Kind kind, int64_t bytes) {
 
 template <typename T>
 std::string CSource::define_array(const char* type, const char* what, const std::vector<T>& values,
-                                  const char* attribute) {
+                                  const char* attribute, std::string (*list)(const std::vector<T>&)) {
   if (values.empty()) return "NULL";
   std::string array = fmt::format("{}_{}_{}", name_, current_, what);
   if (purpose_ == Purpose::kSizes) return array;
   const std::string declaration = fmt::format("const {} {}[{}]", type, array, values.size());
   declarations_ += "extern " + declaration + ";\n";
-  arrays_ += "\nextern " + declaration + ";\n" + declaration + attribute + " = {\n" + number_list(values) + "};\n";
+  arrays_ += "\nextern " + declaration + ";\n" + declaration + attribute + " = {\n" + list(values) + "};\n";
   return array;
 }
 
 template <typename T>
 std::string CSource::add_array(Kind kind, const char* type, const char* what, const std::vector<T>& values,
-                               const char* attribute) {
+                               const char* attribute, std::string (*list)(const std::vector<T>&)) {
   count(kind, static_cast<int64_t>(values.size() * sizeof(T)));
-  return define_array(type, what, values, attribute);
+  return define_array(type, what, values, attribute, list);
 }
 
 template <typename T>
@@ -329,13 +342,15 @@ std::string CSource::int8_pool_text(const CStep& step) const {
 // The scales that occur, and which of them each output has: at most as many as there are steps of weight scales.
 std::pair<std::string, std::string> CSource::add_scales(const CStep& step) {
   const Int8Step& of = int8_step(step);
+  const bool is_signed = program_.int8->value(step.output).dtype == DType::kI8;
   std::vector<std::string> scales;
   std::map<std::string, uint8_t> index;
   std::vector<uint8_t> scale_of;
   for (size_t d = 0; d < of.requantize.size(); ++d) {
     const Requantize& by = of.requantize[d];
-    const std::string text = fmt::format("{{{}, {}, {}}}", by.multiplier,
-                                         of.residual_factor.empty() ? 0 : of.residual_factor[d], by.shift - 32);
+    const int32_t half = by.shift > 32 ? int32_t{1} << (by.shift - 33) : 0;
+    const std::string text = fmt::format("{{{}, {}, {}, {}}}", by.multiplier, by.shift - 33, is_signed ? -half : half,
+                                         of.residual_factor.empty() ? 0 : of.residual_factor[d]);
     const auto [found, is_new] = index.emplace(text, static_cast<uint8_t>(scales.size()));
     if (is_new) scales.push_back(text);
     scale_of.push_back(found->second);
@@ -346,8 +361,18 @@ std::pair<std::string, std::string> CSource::add_scales(const CStep& step) {
   }
   const std::string name = current_ + "_scales";
   layers_ += fmt::format("static const Scale {}[] = {{\n    {},\n}};\n", name, fmt::join(scales, ",\n    "));
-  count(Kind::kOther, 12 * static_cast<int64_t>(scales.size()));
+  count(Kind::kOther, kScaleBytes * static_cast<int64_t>(scales.size()));
   return {name, add_array(Kind::kOther, "uint8_t", "scale_of", scale_of)};
+}
+
+// Whether a convolution has a bias and gives bytes by scales that all shift, without a shift to the left where nothing
+// is added.
+bool CSource::gives_usual_bytes(const CStep& step, const ConvForm& form) const {
+  const Int8Step& of = int8_step(step);
+  const auto shifts = [](const Requantize& by) { return by.shift > 32; };
+  if (!of.dequantize.empty() || form.bias == nullptr) return false;
+  return (!of.residual_factor.empty() || of.left_shift == 0) &&
+         std::all_of(of.requantize.begin(), of.requantize.end(), shifts);
 }
 
 std::string CSource::add_starts(const ConvForm& form, int bias_shift, bool moved) {
@@ -355,7 +380,6 @@ std::string CSource::add_starts(const ConvForm& form, int bias_shift, bool moved
   if (form.bias != nullptr) {
     const auto* values = form.bias->data<int16_t>();
     bias.assign(values, values + form.outputs);
-    if (form.has_words()) bias.resize(static_cast<size_t>(round_up(form.outputs, int64_t{2})));  // outputs go by pairs
   }
   const std::vector<int32_t> starts = int8_starts(form, bias_shift, moved);
   if (starts.empty()) return "NULL";
@@ -367,6 +391,21 @@ std::string CSource::add_starts(const ConvForm& form, int bias_shift, bool moved
   return fmt::format("START({}, {})", plain, with_vectors);
 }
 
+std::string CSource::add_int8_weights(const ConvForm& form, bool is_image, bool is_listed) {
+  if (!form.has_words()) return add_array(Kind::kWeights, "int8_t", "weights", int8_weights(form));
+  const char* aligned = " WORD_ALIGNED";
+  if (!is_image) {
+    return add_array(Kind::kWeights, "int8_t", "weights", int8_words(form), aligned,
+                     is_listed ? pair_list : number_list<int8_t>);
+  }
+  arrays_ += "\n#if defined(DSP) && !defined(VECTORS)";
+  const std::string packed = add_array(Kind::kWeights, "int8_t", "packed", int8_image(form), aligned, pair_list);
+  arrays_ += "#else\n";
+  const std::string weights = define_array("int8_t", "weights", int8_words(form), aligned);
+  arrays_ += "#endif\n";
+  return fmt::format("PACKED({}, {})", packed, weights);
+}
+
 void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& function) {
   const Node& node = *step.planned->node;
   const Int8Step& of = int8_step(step);
@@ -376,10 +415,13 @@ void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& 
   }
   const ConvForm form(net_, node);
   const bool is_signed = program_.int8->value(step.inputs[0]).dtype == DType::kI8;
-  const bool words = form.has_words();
+  const bool words = form.has_words(), is_listed = words && form.places() <= kMostWords;
   if (!words) {
     fragments_.insert(is_signed ? F::kConvSingleS8 : F::kConvSingleU8);
     function = "conv_single";
+  } else if (form.has_image() && is_signed && is_listed) {
+    fragments_.insert(F::kConvImageS8);
+    function = "conv_image";
   } else if (form.codes == nullptr) {
     fragments_.insert(is_signed ? F::kConvDenseS8 : F::kConvDenseU8);
     function = "conv_dense";
@@ -392,10 +434,10 @@ void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& 
   }
   function += is_signed ? "_s8" : "_u8";
   const int bias_shift = net_.tensors(node).scale.bias_shift;
-  const std::string weights = words ? add_array(Kind::kWeights, "int8_t", "weights", int8_words(form), " WORD_ALIGNED")
-                                    : add_array(Kind::kWeights, "int8_t", "weights", int8_weights(form));
+  const std::string weights = add_int8_weights(form, function == "conv_image_s8", is_listed);
+  if (form.bias == nullptr) all_biased_ = false;
   const std::string starts = add_starts(form, bias_shift, words && !is_signed);
-  if (words && form.places() <= kMostWords) {
+  if (is_listed) {
     words_ = std::max(words_, form.places());
   } else if (words) {
     all_listed_ = false;
@@ -412,13 +454,16 @@ void CSource::add_int8_conv(const CStep& step, std::string& layer, std::string& 
                       packed_codes(*form.codes, code_bits_, static_cast<size_t>(form.row_codes())));
   }
   const auto [scales, scale_of] = add_scales(step);
+  const bool is_usual = gives_usual_bytes(step, form);
+  if (!is_usual && of.dequantize.empty()) all_usual_ = false;
   const std::string dequantize = add_array(Kind::kOther, "float", "dequantize", of.dequantize);
-  layer = add_constant("Conv",
-                       fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}",
-                                   window_text(node), form.outputs, form.inputs, form.groups, form.block_inputs,
-                                   form.blocks, form.share_outputs, code_bytes(form), form.taps, bias_shift,
-                                   of.left_shift, weights, starts, codes, scales, scale_of, dequantize),
-                       kInt8ConvBytes);
+  layer =
+      add_constant("Conv",
+                   fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}",
+                               window_text(node), form.outputs, form.inputs, form.groups, form.block_inputs,
+                               form.blocks, form.share_outputs, code_bytes(form), form.taps, bias_shift, of.left_shift,
+                               is_usual ? 1 : 0, weights, starts, codes, scales, scale_of, dequantize),
+                   kInt8ConvBytes);
 }
 
 // The order in which steps compute their rows.
@@ -461,8 +506,11 @@ std::string CSource::model() const {
         "#define LIST {} /* inputs that are read one by one */\n"
         "#define WORDS {} /* of four inputs, that are listed for several outputs */\n"
         "#define ALL_LISTED {} /* whether every layer that reads words lists them */\n"
-        "#define GATHERED {} /* words of inputs that lie apart */\n",
-        places_, std::max<int64_t>(words_, 1), all_listed_ ? 1 : 0, std::max<int64_t>(gathered_, 1));
+        "#define ALL_BIASED {} /* whether every convolution has a bias */\n"
+        "#define GATHERED {} /* words of inputs that lie apart */\n"
+        "#define ALL_USUAL {} /* whether every convolution that gives bytes is usual: see Conv */\n",
+        places_, std::max<int64_t>(words_, 1), all_listed_ ? 1 : 0, all_biased_ ? 1 : 0,
+        std::max<int64_t>(gathered_, 1), all_usual_ ? 1 : 0);
   }
   text += "\n";
   text += fragment_text(fragments_);
@@ -478,7 +526,8 @@ std::string CSource::model() const {
 
 std::string CSource::weights() const {
   std::string text = generated_note(net_, "weights") + "#include <stdint.h>\n";
-  if (program_.is_int8()) text += "\n" + fragment_text({F::kVectors});
+  if (program_.is_int8())
+    text += "\n" + fragment_text(words_ > 0 ? std::set<F>{F::kVectors, F::kPairs} : std::set<F>{F::kVectors});
   return text + arrays_;
 }
 

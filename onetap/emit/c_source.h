@@ -14,6 +14,10 @@ namespace onetap {
 
 struct ConvForm;
 
+// "1, 2, 3" in lines of about 100 characters.
+template <typename T>
+std::string number_list(const std::vector<T>& values);
+
 class CSource {
  public:
   // kSizes: the lists of weights are counted, but not written.
@@ -36,18 +40,20 @@ class CSource {
   void add_int8_conv(const CStep& step, std::string& layer, std::string& function);
   std::pair<std::string, std::string> add_scales(const CStep& step);
   const Int8Step& int8_step(const CStep& step) const;
+  bool gives_usual_bytes(const CStep& step, const ConvForm& form) const;
   std::string int8_pool_text(const CStep& step) const;
   std::string window_text(const Node& node) const;
   int64_t code_bytes(const ConvForm& form) const;
 
   // Defines a constant array of NAME_weights.c; returns its name, or NULL where it has no elements.
   template <typename T>
-  std::string define_array(const char* type, const char* what, const std::vector<T>& values,
-                           const char* attribute = "");
+  std::string define_array(const char* type, const char* what, const std::vector<T>& values, const char* attribute = "",
+                           std::string (*list)(const std::vector<T>&) = number_list);
   // Likewise, and counts its bytes.
   template <typename T>
   std::string add_array(Kind kind, const char* type, const char* what, const std::vector<T>& values,
-                        const char* attribute = "");
+                        const char* attribute = "", std::string (*list)(const std::vector<T>&) = number_list);
+  std::string add_int8_weights(const ConvForm& form, bool is_image, bool is_listed);
   // What sums start from: a layer's bias, or one array or another, by whether there are vectors.
   std::string add_starts(const ConvForm& form, int bias_shift, bool moved);
   // Defines a constant array of NAME.c for the current step; returns its name.
@@ -71,6 +77,8 @@ class CSource {
   int64_t places_ = 4;      // of the longest list that vectors are read by
   int64_t words_ = 0;       // of the longest list of words that several outputs read
   int64_t gathered_ = 0;    // words of the longest list of inputs that lie apart
+  bool all_usual_ = true;   // whether every convolution gives usual bytes, or floats
+  bool all_biased_ = true;  // whether every int8 convolution has a bias
   bool all_listed_ = true;  // whether no layer has more words than a list may have
   std::set<CFragment> fragments_;
   std::string values_, layers_, steps_, arrays_, declarations_;

@@ -31,9 +31,10 @@ NETWORKS = [("dense", "int8", "rows"), ("4x4", "int8", "rows"), ("4x4-drop", "in
 # Every form of a convolution that has vectors of its own.
 VECTOR_NETWORKS = [("resnet8", "8", "4"), ("resnet8", "6", "1-drop"), ("resnet8", "8", "3x2"),
                    ("mobilenetv2", "4", "dense"), ("random:1", "0", "dense"), ("random:4", "0", "dense")]
-# Sets of outputs that do not end where outputs are finished together, words that are not whole, blocks of several words,
-# more words than are listed, more inputs than are gathered.
-DSP_NETWORKS = [("resnet8", "6", "4x4"), ("resnet8", "7", "2x4-drop"), ("resnet8", "20", "6x8"), ("resnet8", "24", "12x4"),
+# Sets of outputs that do not end where outputs are finished together, several sets that are listed together and fewer of
+# them at the end, words that are not whole, blocks of several words, more words than are listed, more inputs than are
+# gathered.
+DSP_NETWORKS = [("resnet8", "6", "4x4"), ("resnet8", "28", "4x4"), ("resnet8", "7", "2x4-drop"), ("resnet8", "20", "6x8"), ("resnet8", "24", "12x4"),
                 ("resnet8", "72", "4x4-drop"), ("resnet8", "14", "dense"), ("resnet8", "68", "1")]
 
 
@@ -259,6 +260,13 @@ class Processors(CommandTest):
         arguments = [f'-DSOURCE="{source}"', BOARD + "/requantize.c", weights]
         for cpu in ("M55", "M4", "M7"):
             self.runs_on_cortex_m(cpu, arguments, "requantize")
+
+    @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
+    def test_dsp_instructions_need_no_optimization(self):
+        for share in ("4x4", "dense"):
+            sources = self.dump(share, "int8", "rows", width="12")
+            for level in ("-O0", "-Os"):
+                self.passes_on_cortex_m("M4", [level, *sources], (share, level))
 
     def assembly(self, source, flags):
         return subprocess.run(["arm-none-eabi-gcc", *STRICT, *flags, "-S", source, "-o", "-"], check=True,

@@ -1,9 +1,3 @@
-#ifndef VECTORS
-static inline int32_t bias_of(const Conv* conv, int32_t d) {
-  return conv->bias != NULL && d < conv->outputs ? conv->bias[d] * (1 << conv->bias_shift) : 0;
-}
-#endif
-
 #if defined(DSP) && !defined(VECTORS)
 /* Four inputs of two pixels that lie anywhere, as 16-bit numbers: inputs 0, 2, 1, 3 of one pixel, then of the other. */
 typedef struct {
@@ -72,10 +66,10 @@ APART int32_t gather_signed(Gathered* list, const Conv* conv, const Taps* taps, 
 
 /* Outputs d to end - 1 of two pixels, of n inputs. The last word of weights may be partly that of the next output:
    inputs are zeros there. Returns the weights behind. */
-APART const int8_t* sum_gathered(int32_t* results, const int8_t* w, const Gathered* list, int32_t n, const Conv* conv,
-                                 int32_t d, int32_t end) {
+APART const int8_t* sum_gathered(int32_t* results, const int8_t* w, const Gathered* list, int32_t n, int32_t d,
+                                 int32_t end) {
   for (; d < end; ++d, w += n, results += 2) {
-    int32_t sum0 = bias_of(conv, d), sum1 = sum0;
+    int32_t sum0 = 0, sum1 = 0;
     const Gathered* words = list;
     for (const int8_t* at = w; at < w + n; at += 4, ++words) {
       uint32_t weights;
@@ -120,7 +114,7 @@ INLINE void conv_gathered(const Step* step, const Memory* memory, int32_t y, int
                         : gather_unsigned(list, conv, &taps, codes, base);
         }
         const int32_t until = set_end < end ? set_end : end;
-        w = sum_gathered(results + 2 * (d - first), w, list, n, conv, d, until);
+        w = sum_gathered(results + 2 * (d - first), w, list, n, d, until);
         d = until;
       }
       finish(conv, &target, first, end, results);

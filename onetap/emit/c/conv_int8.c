@@ -4,6 +4,12 @@
 #else
 #define START(bias, start) bias
 #endif
+/* Weights that DSP instructions need in another order. */
+#if defined(DSP) && !defined(VECTORS)
+#define PACKED(packed, weights) packed
+#else
+#define PACKED(packed, weights) weights
+#endif
 
 /* A convolution. An output's weights come in blocks of inputs that have their positions in common, without those of
    empty taps. */
@@ -16,6 +22,7 @@ typedef struct {
   uint8_t taps;           /* positions of a block */
   uint8_t bias_shift;     /* bias << bias_shift is added */
   uint8_t left_shift;     /* of the sum, before another value is added or it is scaled */
+  uint8_t is_usual;       /* has a bias, scales that all shift, and an addend or no left shift */
   const int8_t* weights;
 #ifdef VECTORS
   const int32_t* start; /* what the sum of every output starts from, or none */
@@ -85,70 +92,100 @@ static void move_to(Target* target, int32_t x) {
 #endif
 
 #ifndef VECTORS
-#define RESULTS 16 /* outputs that are finished together: an even number */
+#define RESULTS 32 /* outputs that are finished together: an even number */
 
-#ifdef DSP
-/* Scaled and clamped. The high half of the product, shifted: what falls out last is one half, and is added. */
-#define SCALED_BYTE(name, clamp)                                              \
-  INLINE int32_t name(int32_t x, int32_t multiplier, int32_t shift) {         \
-    int32_t y;                                                                \
-    __asm__("smmul %0, %1, %2\n\tasrs %0, %0, %3\n\tadc %0, %0, #0\n\t" clamp \
-            : "=&r"(y)                                                        \
-            : "r"(x), "r"(multiplier), "r"(shift)                             \
-            : "cc");                                                          \
-    return y;                                                                 \
-  }
-SCALED_BYTE(scaled_unsigned, "usat %0, #8, %0")
-SCALED_BYTE(scaled_signed, "ssat %0, #8, %0")
-
-INLINE uint8_t scaled_byte(int32_t x, int32_t multiplier, int32_t shift, int32_t is_signed) {
-  if (shift == 0) return clamp_byte(requantize(x, multiplier, 0), is_signed);
-  if (!is_signed) return (uint8_t)scaled_unsigned(x, multiplier, shift);
-  x = scaled_signed(x, multiplier, shift);
-  return (uint8_t)(x < -127 ? -127 : x);
+INLINE int32_t bias_of(const Conv* conv, int32_t d) {
+  return ALL_BIASED || conv->bias != NULL ? conv->bias[d] * (1 << conv->bias_shift) : 0;
 }
-#else
-INLINE uint8_t scaled_byte(int32_t x, int32_t multiplier, int32_t shift, int32_t is_signed) {
-  return clamp_byte(requantize(x, multiplier, shift), is_signed);
+
+/* What becomes of the sums of outputs d to end - 1, two pixels each: their bias is added, and maybe another value, and
+   they are scaled. */
+INLINE void finish_any(const Conv* conv, const Target* target, int32_t d, int32_t end, const int32_t* sums) {
+  const int32_t is_signed = target->is_signed, addend_signed = target->addend_signed;
+  for (; d < end; ++d, sums += 2) {
+    const Scale* scale = &conv->scales[conv->scale_of[d]];
+    int32_t totals[2]; /* of both, before the addend of one might be overwritten: it may lie where the result does */
+    for (int32_t pixel = 0; pixel < 2; ++pixel) {
+      const uint8_t* addend = target->addend[pixel];
+      totals[pixel] = (sums[pixel] + bias_of(conv, d)) * (1 << conv->left_shift);
+      if (addend != NULL) totals[pixel] += byte_value(addend[d], addend_signed) * scale->addend;
+    }
+    for (int32_t pixel = 0; pixel < 2; ++pixel) {
+      const int32_t scaled = requantize(totals[pixel], scale->multiplier, scale->shift_less_1 + 1);
+      target->to[pixel][d] = clamp_byte(scaled, is_signed);
+    }
+  }
+}
+
+#if defined(DSP) && defined(__OPTIMIZE__) /* else there are too few registers */
+#define FINISHES_USUAL
+/* The same for scales with a shift; what is added is part of the sums. Scale.half is added to the high half of the
+   product, and the last place is shifted out where the number is clamped. Signed bytes are 1 less until they have been
+   clamped to -128, so that the least is -127. */
+#define FINISH_USUAL(name, clamp)                                                                            \
+  INLINE void name(const Conv* conv, const Target* target, int32_t d, int32_t end, const int32_t* sums,      \
+                   int32_t bias_unit) {                                                                      \
+    const uint8_t *scale_of = conv->scale_of + d, *scale_end = conv->scale_of + end;                         \
+    const int16_t* bias = conv->bias + d;                                                                    \
+    uint8_t *to0 = target->to[0] + d, *to1 = target->to[1] + d;                                              \
+    register int32_t by __asm__("r2"), shift __asm__("r3"), half __asm__("r4"); /* in the order of LDM */    \
+    int32_t x0, x1;                                                                                          \
+    __asm__ volatile(                                                                                        \
+        "1:\n\tldrb %[by], [%[scale_of]], #1\n\tldrsh %[half], [%[bias]], #2\n\t"                            \
+        "ldrd %[x0], %[x1], [%[sums]], #8\n\tadd %[by], %[scales], %[by], lsl #4\n\t"                        \
+        "mla %[x0], %[half], %[bias_unit], %[x0]\n\tmla %[x1], %[half], %[bias_unit], %[x1]\n\t"             \
+        "ldm %[by], {%[by], %[shift], %[half]}\n\t"                                                          \
+        "smmla %[x0], %[x0], %[by], %[half]\n\tsmmla %[x1], %[x1], %[by], %[half]\n\t"                       \
+        "asr %[x0], %[x0], %[shift]\n\tasr %[x1], %[x1], %[shift]\n\t" clamp                                 \
+        "cmp %[scale_of], %[scale_end]\n\tstrb %[x0], [%[to0]], #1\n\tstrb %[x1], [%[to1]], #1\n\tbne 1b"    \
+        : [scale_of] "+r"(scale_of), [bias] "+r"(bias), [sums] "+r"(sums), [to0] "+r"(to0), [to1] "+r"(to1), \
+          [x0] "=&r"(x0), [x1] "=&r"(x1), [half] "=&r"(half), [by] "=&r"(by), [shift] "=&r"(shift)           \
+        : [scales] "r"(conv->scales), [bias_unit] "r"(bias_unit), [scale_end] "r"(scale_end)                 \
+        : "cc", "memory");                                                                                   \
+  }
+FINISH_USUAL(finish_unsigned, "usat %[x0], #8, %[x0], asr #1\n\tusat %[x1], #8, %[x1], asr #1\n\t")
+FINISH_USUAL(finish_signed,
+             "ssat %[x0], #8, %[x0], asr #1\n\tssat %[x1], #8, %[x1], asr #1\n\tmov %[half], #-1\n\t"
+             "qsub8 %[x0], %[x0], %[half]\n\tqsub8 %[x1], %[x1], %[half]\n\t")
+
+/* Adds what is added beside the bias; the sums are shifted. */
+INLINE void add_addend(const Conv* conv, const Target* target, int32_t d, int32_t end, int32_t* sums) {
+  const uint8_t *addend0 = target->addend[0], *addend1 = target->addend[1], *scale_of = conv->scale_of;
+  const Scale* scales = conv->scales;
+  const int32_t left_shift = conv->left_shift, is_signed = target->addend_signed;
+  for (; d < end; ++d, sums += 2) {
+    const int32_t factor = scales[scale_of[d]].addend;
+    sums[0] = sums[0] * (1 << left_shift) + byte_value(addend0[d], is_signed) * factor;
+    sums[1] = sums[1] * (1 << left_shift) + byte_value(addend1[d], is_signed) * factor;
+  }
 }
 #endif
 
-/* What becomes of the sums of outputs d to end - 1, two pixels each. */
-INLINE void finish_as(const Conv* conv, const Target* target, int32_t d, int32_t end, const int32_t* sums,
-                      int32_t is_signed, int32_t has_addend) {
-  /* Copies: what is stored in bytes might be anything, to a compiler. */
-  uint8_t *to0 = target->to[0], *to1 = target->to[1];
-  const uint8_t *addend0 = target->addend[0], *addend1 = target->addend[1], *scale_of = conv->scale_of;
-  const Scale* scales = conv->scales;
-  const int32_t left_shift = conv->left_shift, addend_signed = target->addend_signed;
-  for (; d < end; ++d, sums += 2) {
-    const Scale* scale = &scales[scale_of[d]];
-    const int32_t multiplier = scale->multiplier, shift = scale->shift;
-    int32_t sum0 = sums[0] * (1 << left_shift), sum1 = sums[1] * (1 << left_shift);
-    if (has_addend) {
-      const int32_t factor = scale->addend;
-      sum0 += byte_value(addend0[d], addend_signed) * factor;
-      sum1 += byte_value(addend1[d], addend_signed) * factor;
-    }
-    to0[d] = scaled_byte(sum0, multiplier, shift, is_signed);
-    to1[d] = scaled_byte(sum1, multiplier, shift, is_signed);
-  }
-}
-
-static void finish(const Conv* conv, const Target* target, int32_t d, int32_t end, const int32_t* sums) {
+APART void finish(const Conv* conv, const Target* target, int32_t d, int32_t end, int32_t* sums) {
   if (conv->dequantize == NULL) {
-    if (target->is_signed) {
-      finish_as(conv, target, d, end, sums, 1, target->addend[0] != NULL);
-    } else if (target->addend[0] != NULL) {
-      finish_as(conv, target, d, end, sums, 0, 1);
-    } else {
-      finish_as(conv, target, d, end, sums, 0, 0);
+#ifdef FINISHES_USUAL
+    if (ALL_USUAL || conv->is_usual) {
+      int32_t bias_shift = conv->bias_shift;
+      if (target->addend[0] != NULL) {
+        add_addend(conv, target, d, end, sums);
+        bias_shift += conv->left_shift;
+      }
+      const int32_t bias_unit = bias_shift < 31 ? 1 << bias_shift : 0; /* of biases that are all 0 */
+      if (target->is_signed) {
+        finish_signed(conv, target, d, end, sums, bias_unit);
+      } else {
+        finish_unsigned(conv, target, d, end, sums, bias_unit);
+      }
+      return;
     }
+#endif
+    finish_any(conv, target, d, end, sums);
     return;
   }
   for (; d < end; ++d, sums += 2) {
-    target->out[0][d * target->plane] = (float)sums[0] * conv->dequantize[d];
-    target->out[1][d * target->plane] = (float)sums[1] * conv->dequantize[d];
+    const int32_t bias = bias_of(conv, d);
+    target->out[0][d * target->plane] = (float)(sums[0] + bias) * conv->dequantize[d];
+    target->out[1][d * target->plane] = (float)(sums[1] + bias) * conv->dequantize[d];
   }
 }
 #endif

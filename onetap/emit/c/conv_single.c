@@ -15,11 +15,7 @@ INLINE void conv_any(const Step* step, const Memory* memory, int32_t y, int32_t 
       const int32_t begin = d / (conv->outputs / conv->groups) * conv->inputs;
       const uint8_t* codes = conv->codes != NULL ? conv->codes + d / conv->share_outputs * conv->code_bytes : NULL;
       int32_t code = 0;
-#ifdef VECTORS
-      int32_t sums[8] = {0}, sum0 = 0, sum1 = 0; /* [pixel][output] */
-#else
-      int32_t sums[2], sum0 = bias_of(conv, d), sum1 = sum0;
-#endif
+      int32_t sums[2 * PIXEL] = {0}, sum0 = 0, sum1 = 0;
       for (int32_t c = 0; c < conv->inputs; c += conv->block_inputs) {
         const int32_t rest = conv->inputs - c;
         const int32_t count = rest < conv->block_inputs ? rest : conv->block_inputs;

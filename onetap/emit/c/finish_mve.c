@@ -25,7 +25,7 @@ static void finish(const Conv* conv, const Target* target, int32_t d, int32_t en
   const uint32x4_t scale = vmulq_n_u32(vldrbq_z_u32(conv->scale_of + d, some), sizeof(Scale));
   const int32x4_t multiplier = vldrwq_gather_offset_z_s32(&scales->multiplier, scale, some);
   const int32x4_t addend_factor = vldrwq_gather_offset_z_s32(&scales->addend, scale, some);
-  const int32x4_t shift = vreinterpretq_s32_u32(vldrbq_gather_offset_z_u32(&scales->shift, scale, some));
+  const int32x4_t shift = vaddq_n_s32(vldrwq_gather_offset_z_s32(&scales->shift_less_1, scale, some), 1);
   const int32x4_t least = vdupq_n_s32(target->is_signed ? -127 : 0), most = vdupq_n_s32(target->is_signed ? 127 : 255);
   for (int32_t pixel = 0; pixel < pixels; ++pixel) {
     int32x4_t x = vshlq_r_s32(vaddq_s32(vld1q_s32(sums + 4 * pixel), start), conv->left_shift);

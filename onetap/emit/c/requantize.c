@@ -1,8 +1,9 @@
 /* Numbers are scaled by multiplier / 2^(32 + shift), and rounded to the nearest, halves up. */
 typedef struct {
   int32_t multiplier;
+  int32_t shift_less_1;
+  int32_t half;   /* 1 << shift_less_1, or its negative for signed bytes: for DSP instructions */
   int32_t addend; /* the factor of what is added to a convolution's sum */
-  uint8_t shift;
 } Scale;
 
 /* Shifting a negative number to the right must keep its sign, as every compiler for these machines does. */
