@@ -85,7 +85,7 @@ class Patience(CommandTest):
         self.assertNotIn("warning", self.succeeds("freeze", run).stderr)
 
     def test_waits_for_the_temperature(self):
-        self.refused(2, "expected t_end or harden below 1", "train", *SMALL, "--patience", 1, "--out", self.path("run"))
+        self.refused(2, "expected --t-end or --harden below 1", "train", *SMALL, "--patience", 1, "--out", self.path("run"))
         run = self.path("sal")
         self.succeeds("train", *SMALL, "--epochs", 8, "--lr", 0, "--t-end", 0.5, "--patience", 1, "--out", run)
         self.assertGreaterEqual(metrics(run)[-1]["epoch"], 5)  # the temperature ends with the fourth
