@@ -184,7 +184,8 @@ void open_flat(const fs::path& root, const FolderOptions& options, DataSource& s
 
 void open_splits(const fs::path& root, const FolderOptions& options, DataSource& source) {
   const fs::path train = root / "train";
-  const fs::path test = fs::is_directory(root / "val") || !fs::is_directory(root / "test") ? root / "val" : root / "test";
+  const fs::path test =
+      fs::is_directory(root / "val") || !fs::is_directory(root / "test") ? root / "val" : root / "test";
   for (const fs::path& split : {train, test}) {
     if (!fs::is_directory(split)) {
       fail_data(

@@ -18,18 +18,37 @@ constexpr std::array kKeywords = {"auto",  "break",    "case",   "char",   "cons
                                   "short", "signed",   "sizeof", "static", "struct",  "switch",   "typedef",
                                   "union", "unsigned", "void",   "while",  "restrict"};
 
-// Targets that CMake makes itself, words of its commands, and headers of C, which NAME.h would hide from who includes
-// them.
-constexpr std::array kTakenNames = {
-    "all",           "clean",      "edit_cache", "help",        "install",  "package", "package_source", "preinstall",
-    "rebuild_cache", "test",       "assert",     "complex",     "ctype",    "errno",   "fenv",           "inttypes",
-    "iso646",        "limits",     "locale",     "math",        "setjmp",   "signal",  "stdarg",         "stdbool",
-    "stddef",        "stdint",     "stdio",      "stdlib",      "string",   "tgmath",  "time",           "wchar",
-    "wctype",        "stdalign",   "stdatomic",  "stdnoreturn", "threads",  "uchar",   "arm_mve",        "arm_acle",
-    "features",      "newlib",  // which those of glibc and newlib include
-    "debug",         "optimized",  "general",    "PUBLIC",      "PRIVATE",  "INTERFACE", "LINK_PUBLIC",  "LINK_PRIVATE",
-    "LINK_INTERFACE_LIBRARIES",
-    "ALL_BUILD",     "ZERO_CHECK", "INSTALL",    "PACKAGE",     "RUN_TESTS"};
+// Targets that CMake makes itself, and words of its commands.
+constexpr std::array kCMakeNames = {"all",
+                                    "clean",
+                                    "edit_cache",
+                                    "help",
+                                    "install",
+                                    "package",
+                                    "package_source",
+                                    "preinstall",
+                                    "rebuild_cache",
+                                    "test",
+                                    "debug",
+                                    "optimized",
+                                    "general",
+                                    "PUBLIC",
+                                    "PRIVATE",
+                                    "INTERFACE",
+                                    "LINK_PUBLIC",
+                                    "LINK_PRIVATE",
+                                    "LINK_INTERFACE_LIBRARIES",
+                                    "ALL_BUILD",
+                                    "ZERO_CHECK",
+                                    "INSTALL",
+                                    "PACKAGE",
+                                    "RUN_TESTS"};
+// Headers of C, and those that glibc's and newlib's include: NAME.h would hide them from who includes them.
+constexpr std::array kHeaders = {"assert",  "complex",  "ctype",    "errno",     "fenv",        "inttypes", "iso646",
+                                 "limits",  "locale",   "math",     "setjmp",    "signal",      "stdarg",   "stdbool",
+                                 "stddef",  "stdint",   "stdio",    "stdlib",    "string",      "tgmath",   "time",
+                                 "wchar",   "wctype",   "stdalign", "stdatomic", "stdnoreturn", "threads",  "uchar",
+                                 "arm_mve", "arm_acle", "features", "newlib"};
 
 bool is_c_identifier(std::string_view name) {
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) return false;
@@ -40,7 +59,8 @@ bool is_c_identifier(std::string_view name) {
 }
 
 bool is_taken_name(std::string_view name) {
-  return std::find(kTakenNames.begin(), kTakenNames.end(), name) != kTakenNames.end();
+  const auto lists = [name](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  return lists(kCMakeNames) || lists(kHeaders);
 }
 
 // {0}: name, {1}: NAME.

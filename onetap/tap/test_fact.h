@@ -1,5 +1,5 @@
-// What the verbs that made a file wrote into it for whoever shows it: what a test of it found (about.tested), so that it
-// need not be tested again, and the step of the training that it is from.
+// What the verbs that made a file wrote into it for whoever shows it: what a test of it found (about.tested), so that
+// it need not be tested again, and the step of the training that it is from.
 #pragma once
 
 #include "onetap/tap/tap_net.h"

@@ -69,8 +69,8 @@ void check_precision(const Recipe& recipe) {
 void check_patience(const Recipe& recipe, const Graph& graph) {
   if (recipe.patience == 0 || !has_soft_form(graph) || std::min(recipe.t_end, recipe.harden) < 1) return;
   fail_usage(
-      "[train] --patience counts epochs after the temperature has reached its end: expected --t-end or --harden below 1 "
-      "(such as 0.7), got {} and {}",
+      "[train] --patience counts epochs after the temperature has reached its end: "
+      "expected --t-end or --harden below 1 (such as 0.7), got {} and {}",
       recipe.t_end, recipe.harden);
 }
 

@@ -103,7 +103,8 @@ void RunDirectory::extend(const Recipe& extended) const {
 }
 
 RunDirectory RunDirectory::resume(const fs::path& root) {
-  if (!RunFiles(root).holds_run()) fail_data("[run] expected a run directory with config.toml, got {}", named_place(root));
+  if (!RunFiles(root).holds_run())
+    fail_data("[run] expected a run directory with config.toml, got {}", named_place(root));
   RunDirectory run(root);
   remove_temporaries(root);
   StagedDirectory::clean(run.files_.checkpoints());

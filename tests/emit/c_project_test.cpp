@@ -194,7 +194,8 @@ TEST(CProject, RefusesWhatItCannotWrite) {
   for (const char* name : {"", "1net", "my-net", "a b", "for", "n\xc3\xa4t"}) {
     expect_error(ErrorKind::kUsage, "C identifier", [&] { named(name); });
   }
-  for (const char* name : {"test", "all", "help", "clean", "install", "string", "stdint", "features", "debug", "PUBLIC"}) {
+  for (const char* name :
+       {"test", "all", "help", "clean", "install", "string", "stdint", "features", "debug", "PUBLIC"}) {
     expect_error(ErrorKind::kUsage, "that neither CMake nor C uses", [&] { named(name); });
   }
   const auto sizes_of = [](const std::string& nodes, const char* shape = "3x8x8", RowMode mode = RowMode::kRows) {

@@ -20,7 +20,8 @@ namespace {
 void warn_if_trained_further(const RunFiles& files, const char* verb) {
   try {
     const auto lines = read_metrics(files.metrics());
-    const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const MetricLine& line) { return line.split == "test"; });
+    const auto last =
+        std::find_if(lines.rbegin(), lines.rend(), [](const MetricLine& line) { return line.split == "test"; });
     if (last == lines.rend()) return;
     const auto text = other_step_text(files.model().string(), read_tap(files.model()), last->step);
     if (text) console().warn(fmt::format("[{}] {}", verb, *text));

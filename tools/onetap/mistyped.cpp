@@ -53,9 +53,10 @@ bool is_flag(const std::string& word) {
 // What other tools call our flags.
 std::string usual_name(const std::string& flag) {
   static const std::map<std::string, std::string> names = {
-      {"--learning-rate", "--lr"}, {"--wd", "--weight-decay"}, {"--bs", "--batch-size"},     {"--batch", "--batch-size"},
-      {"--model", "--arch"},       {"--optim", "--optimizer"}, {"--scheduler", "--schedule"}, {"--gpu", "--device"},
-      {"--dataset", "--data"},     {"--output", "--out"},      {"--lr-scheduler", "--schedule"}};
+      {"--learning-rate", "--lr"},   {"--wd", "--weight-decay"},      {"--bs", "--batch-size"},
+      {"--batch", "--batch-size"},   {"--model", "--arch"},           {"--optim", "--optimizer"},
+      {"--scheduler", "--schedule"}, {"--gpu", "--device"},           {"--dataset", "--data"},
+      {"--output", "--out"},         {"--lr-scheduler", "--schedule"}};
   const auto found = names.find(flag);
   return found == names.end() ? flag : found->second;
 }

@@ -7,8 +7,8 @@
 
 namespace onetap::tool {
 
-// kUsage if no file can be written there: an empty name, a folder, a device, no folder around it, or a read-only one. Nor
-// in place of what training wrote into a run directory.
+// kUsage if no file can be written there: an empty name, a folder, a device, no folder around it, or a read-only one.
+// Nor in place of what training wrote into a run directory.
 void check_output_file(const char* verb, const std::filesystem::path& out);
 
 // The same, and if `out` is the file that is read, by this or by another name.

@@ -53,7 +53,8 @@ std::string check_recipe_file(const std::string& given) {
   if (is_given(given)) return "";
   const fs::path installed = may_be_installed(given) ? installed_recipe(given) : fs::path();
   if (installed.empty()) {
-    return fmt::format("expected a recipe, got {}: there is no such file{}", given, recipe_hint(given, folder_of(given)));
+    return fmt::format("expected a recipe, got {}: there is no such file{}", given,
+                       recipe_hint(given, folder_of(given)));
   }
   std::error_code ignored;
   if (!fs::is_regular_file(installed, ignored)) {
