@@ -205,7 +205,7 @@ class Damage(CommandTest):
                      ["report", run, "-o", os.path.join(run, "metrics.jsonl")],
                      ["freeze", run, "-o", os.path.join(run, "checkpoints", "last", "state.json")],
                      ["quantize", tap, "--data", "shapes:train=20,test=10", "-o", os.path.join(run, "network.txt")],
-                     ["heatmap", run, "-o", os.path.join(run, "attention.jsonl")]):
+                     ["heatmap", run, "-o", os.path.join(run, "checkpoints", "heat.svg")]):
             self.refused(2, "expected another file to write than the records of a run", *verb)
         self.assertEqual(contents_below(run), before)
 
