@@ -13,6 +13,7 @@ std::string_view output_float_c();
 std::string_view conv_float_c();
 std::string_view add_float_c();
 std::string_view relu_float_c();
+std::string_view relu6_float_c();
 std::string_view pool_float_c();
 std::string_view mean_float_c();
 std::string_view concat_float_c();
@@ -75,6 +76,7 @@ const std::vector<Row>& table() {
       {{F::kConvFloat, c_files::conv_float_c, 660}, {F::kTaps, F::kCodes}},
       {{F::kAddFloat, c_files::add_float_c, 120}, {}},
       {{F::kReluFloat, c_files::relu_float_c, 70}, {}},
+      {{F::kRelu6Float, c_files::relu6_float_c, 90}, {}},
       {{F::kPoolFloat, c_files::pool_float_c, 260}, {F::kTaps}},
       {{F::kMeanFloat, c_files::mean_float_c, 120}, {}},
       {{F::kConcatFloat, c_files::concat_float_c, 110}, {}},

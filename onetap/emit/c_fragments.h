@@ -19,6 +19,7 @@ enum class CFragment {
   kConvFloat,
   kAddFloat,
   kReluFloat,
+  kRelu6Float,
   kPoolFloat,
   kMeanFloat,
   kConcatFloat,

@@ -22,6 +22,7 @@ void check_node(const Node& node) {
     case Op::kLinear:
     case Op::kAffine:
     case Op::kRelu:
+    case Op::kRelu6:
     case Op::kAdd:
     case Op::kConcat:
     case Op::kAvgPool:
@@ -170,7 +171,7 @@ RowProgram CProgram::row_program(const Graph& graph) const {
       }
       if (step.planned != nullptr) {
         const Op op = step.planned->node->op;
-        read.same_place = is_addend || op == Op::kAdd || op == Op::kRelu || op == Op::kAffine ||
+        read.same_place = is_addend || op == Op::kAdd || op == Op::kRelu || op == Op::kRelu6 || op == Op::kAffine ||
                           (op == Op::kFlatten && from.height * from.width == 1);
       }
       made.reads.push_back(std::move(read));

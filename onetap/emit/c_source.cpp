@@ -234,6 +234,9 @@ std::pair<std::string, std::string> CSource::layer_of(const CStep& step) {
     case Op::kRelu:
       use(F::kReluFloat, F::kReluInt8);
       return {"relu", "NULL"};
+    case Op::kRelu6:
+      fragments_.insert(F::kRelu6Float);
+      return {"relu6", "NULL"};
     case Op::kAvgPool:
     case Op::kMaxPool:
       use(F::kPoolFloat, F::kPoolInt8);

@@ -8,7 +8,7 @@
 #include "onetap/onnx/layer_facts.h"
 #include "onetap/onnx/schema.h"
 #include "onetap/quant/int8_plan.h"
-#include "onetap/tap/moves.h"
+#include "onetap/tap/moved_kernel.h"
 #include "onetap/tap/tap_file.h"
 
 #include <algorithm>
@@ -81,40 +81,11 @@ bool is_moved_input(const Graph& graph, const Node& node) {
   return layout.taps == 1 && layout.share_outputs >= layout.outputs;
 }
 
-// A shift as a depthwise convolution: its kernel is as large as its furthest tap that reaches the image. That of a
-// `shift`, and in int8 networks, has a centre: the reader would need a pad for other kernels, which int8 networks and C
-// do not have.
-struct MovedKernel {
-  MovedKernel(const TapNet& net, const Node& node) : taps(moved_taps(net, node)) {
-    for (const PlaneTap& tap : taps.taps) {
-      up = std::max<int64_t>(up, -tap.down);
-      down = std::max<int64_t>(down, tap.down);
-      left = std::max<int64_t>(left, -tap.right);
-      right = std::max<int64_t>(right, tap.right);
-    }
-    if (!net.is_int8() && node.op != Op::kShift) return;
-    up = down = std::max(up, down);
-    left = right = std::max(left, right);
-  }
-
-  Extent2 size() const { return {up + down + 1, left + right + 1}; }
-
-  std::vector<float> weights() const {
-    const auto channels = static_cast<int64_t>(taps.from.size()) - 1;
-    std::vector<float> values(static_cast<size_t>(channels * size().area()), 0.0f);
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t i = taps.from[static_cast<size_t>(c)]; i < taps.from[static_cast<size_t>(c) + 1]; ++i) {
-        const PlaneTap& tap = taps.taps[static_cast<size_t>(i)];
-        const int64_t at = (c * size().h + up + tap.down) * size().w + left + tap.right;
-        values[static_cast<size_t>(at)] = tap.weight;
-      }
-    }
-    return values;
-  }
-
-  PlaneTaps taps;
-  int64_t up = 0, down = 0, left = 0, right = 0;  // how far taps lie from the pixel, which is the padding too
-};
+// That of a `shift`, and in int8 networks, has a centre: the reader would need a pad for other kernels, which int8
+// networks and C do not have.
+MovedKernel moved_kernel(const TapNet& net, const Node& node) {
+  return {net, node, net.is_int8() || node.op == Op::kShift};
+}
 
 // Writes the GraphProto. Names made here cannot meet those of nodes: a node's name has no slash, and is not the front
 // part (before a dot) of another's.
@@ -270,7 +241,7 @@ class GraphWriter {
   }
 
   void write_moved(const Node& node) {
-    const MovedKernel kernel(net_, node);
+    const MovedKernel kernel = moved_kernel(net_, node);
     const Extent2 size = kernel.size();
     add("Conv", node.name,
         {node.inputs[0], add_floats(node.name + ".weight", {node.shape[0], 1, size.h, size.w}, kernel.weights())},
@@ -394,7 +365,7 @@ uint64_t weight_bytes(const TapNet& net) {
   uint64_t bytes = 0;
   for (const Node& node : net.graph.nodes()) {
     if (node.op == Op::kShift || node.op == Op::kActiveShift) {
-      bytes += static_cast<uint64_t>(node.shape[0] * MovedKernel(net, node).size().area()) * sizeof(float);
+      bytes += static_cast<uint64_t>(node.shape[0] * moved_kernel(net, node).size().area()) * sizeof(float);
       continue;
     }
     const Shape shape = dense_shape(net.graph, node);

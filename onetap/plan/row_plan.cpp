@@ -388,6 +388,7 @@ RowSpan rows_read(const Graph& graph, const Node& node, int64_t row) {
     case Op::kSubsample:
       return {row * node.stride.h, row * node.stride.h};
     case Op::kRelu:
+    case Op::kRelu6:
     case Op::kAffine:
     case Op::kAdd:
     case Op::kConcat:

@@ -2,6 +2,7 @@
 
 #include "onetap/base/fail.h"
 #include "onetap/graph/op.h"
+#include "onetap/quant/int8_graph.h"
 #include "onetap/quant/quantize_layer.h"
 #include "onetap/quant/scale_groups.h"
 
@@ -15,13 +16,16 @@ namespace {
 
 constexpr float kLeastScale = 1e-20f, kScaleOfZeros = 1e-6f;
 constexpr int kMaxRounds = 1000;
+constexpr double kReLU6Most = 6 * 1.0001;  // what floats make of 255 times 6/255
 // Of what 1 of a step's sum stands for: finer scales behind it would hold nothing more.
 constexpr double kFinest = 0.6;
 
 class Quantizer {
  public:
-  Quantizer(const TapNet& net, const Calibration& calibration, const QuantizeOptions& options)
+  // `net` is the int8_form() of a network with the graph `given`.
+  Quantizer(const TapNet& net, const Graph& given, const Calibration& calibration, const QuantizeOptions& options)
       : net_(net),
+        given_(given),
         calibration_(calibration),
         options_(options),
         plan_(plan_execution(net.graph)),
@@ -34,6 +38,7 @@ class Quantizer {
     for (int round = 0; raise_scales(); ++round) {
       if (round == kMaxRounds) fail_data("[quant] expected scales that fit each other ({})", net_.graph.name());
     }
+    check_relu6();
     TapNet made = net_;
     for (const PlannedStep& step : plan_.steps) {
       const Node& node = *step.node;
@@ -117,7 +122,20 @@ class Quantizer {
     return raised;
   }
 
+  // A value behind a ReLU6 that has its scale in common with larger values, or sums in front of it that are coarse, may
+  // have a scale at which bytes go beyond 6.
+  void check_relu6() {
+    for (size_t i = 0; i < plan_.values.size(); ++i) {
+      const auto value = static_cast<int>(i);
+      const std::string& name = plan_.values[i].node->name;
+      const double most = static_cast<double>(scale_of(value)) * groups_.steps(value);
+      if (given_.node(name).op != Op::kRelu6 || type_of(value) == DType::kF32 || most <= kReLU6Most) continue;
+      fail_data("[quant] expected bytes up to 6 behind a relu6, got up to {:g} ('{}')", most, name);
+    }
+  }
+
   const TapNet& net_;
+  const Graph& given_;
   const Calibration& calibration_;
   const QuantizeOptions& options_;
   const ExecutionPlan plan_;
@@ -131,11 +149,12 @@ class Quantizer {
 void check_quantizable(const TapNet& net, const QuantizeOptions& options) {
   if (net.is_int8()) fail_data("[quant] expected a network of floats, got one of int8 ({})", net.graph.name());
   check_tap_net(net);
-  for (const Node& node : net.graph.nodes()) {
+  const TapNet planned = int8_form(net);
+  for (const Node& node : planned.graph.nodes()) {
     if (node.op != Op::kInput) check_int8_op(node);
   }
   for (const std::string& name : options.kept) {
-    const Node* node = net.graph.find(name);
+    const Node* node = planned.graph.find(name);
     if (node != nullptr && has_int8_weights(node->op)) continue;
     fail_usage("[quant] expected a layer with weights to keep, got {}'{}'", node == nullptr ? "no layer " : "", name);
   }
@@ -148,7 +167,8 @@ Calibration recorded_calibration(const TapNet& net) {
   if (net.value_ranges.empty()) {
     fail_data("[quant] expected a network that was trained for int8, got one without ranges ({})", net.graph.name());
   }
-  const ExecutionPlan plan = plan_execution(net.graph);
+  const TapNet planned = int8_form(net);
+  const ExecutionPlan plan = plan_execution(planned.graph);
   const std::vector<DType> types = int8_types(plan);
   std::vector<bool> is_copied(plan.values.size(), false);
   for (const PlannedStep& step : plan.steps) {
@@ -175,7 +195,8 @@ TapNet quantize_net(const TapNet& net, const Calibration& calibration, const Qua
   }
   QuantizeOptions used = options;
   if (calibration.recorded) used.method = CalibrationMethod::kMinMax;
-  return Quantizer(net, calibration, used).quantize();
+  const TapNet planned = int8_form(net);
+  return Quantizer(planned, net.graph, calibration, used).quantize();
 }
 
 }  // namespace onetap

@@ -13,7 +13,7 @@ namespace onetap {
 
 // What the values of a network's plan were on some images. runtime/calibrate.h fills it.
 struct Calibration {
-  std::vector<ValueHistogram> values;  // as the values of plan_execution(net.graph)
+  std::vector<ValueHistogram> values;  // as the values of plan_execution(int8_form(net).graph)
   int64_t images = 0;
   bool recorded = false;  // not of images: recorded_calibration()
 };

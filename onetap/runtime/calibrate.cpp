@@ -1,11 +1,12 @@
 #include "onetap/runtime/calibrate.h"
 
+#include "onetap/quant/int8_graph.h"
 #include "onetap/runtime/reference.h"
 
 namespace onetap {
 
 Calibrator::Calibrator(const TapNet& net, int64_t memory_limit)
-    : net_(net), memory_limit_(memory_limit), plan_(plan_execution(net.graph)) {
+    : net_(net), memory_limit_(memory_limit), graph_(int8_form(net).graph), plan_(plan_execution(graph_)) {
   check_reference(net, memory_limit);
   counted_.values.resize(plan_.values.size());
   for (size_t i = 0; i < plan_.values.size(); ++i) value_of_[plan_.values[i].node->name] = i;

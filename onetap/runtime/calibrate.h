@@ -27,6 +27,7 @@ class Calibrator {
  private:
   const TapNet& net_;
   const int64_t memory_limit_;
+  const Graph graph_;  // of int8_form(), with the names of the network
   const ExecutionPlan plan_;
   std::unordered_map<std::string, size_t> value_of_;  // by the node whose result it is
   mutable std::mutex mutex_;

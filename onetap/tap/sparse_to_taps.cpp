@@ -125,6 +125,8 @@ void check(const SparseToTapsOptions& options) {
 
 std::optional<TapLayout> tap_layout_of(const TapNet& net, const Node& node, const SparseToTapsOptions& options) {
   if (node.op != Op::kConv || !node.method.is_dense()) return std::nullopt;
+  const std::vector<std::string>& layers = options.layers;
+  if (!layers.empty() && std::find(layers.begin(), layers.end(), node.name) == layers.end()) return std::nullopt;
   const Tensor& weight = net.tensors(node).weight;
   const auto layout_of = [&](const auto* values) {
     return best_tap_layout(values, node.out, weight.shape()[1], node.kernel.area(), options);

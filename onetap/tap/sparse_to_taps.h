@@ -15,6 +15,7 @@ namespace onetap {
 struct SparseToTapsOptions {
   // A layer is converted if the weights that its tap convolution stores are at most this share of all its weights.
   double max_density = 0.5;
+  std::vector<std::string> layers = {};  // those alone; empty: all
 };
 
 struct ConvertedConv {

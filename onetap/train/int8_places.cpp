@@ -3,6 +3,7 @@
 #include "onetap/base/fail.h"
 #include "onetap/graph/op.h"
 #include "onetap/plan/execution_plan.h"
+#include "onetap/quant/int8_graph.h"
 #include "onetap/quant/int8_plan.h"
 #include "onetap/quant/scale_groups.h"
 #include "onetap/tap/fold.h"
@@ -25,7 +26,8 @@ void check_op(const Node& node) {
 
 Int8Places int8_places(const Graph& trained) {
   const FrozenForm form = frozen_form(trained);
-  const ExecutionPlan plan = plan_execution(form.graph);
+  const Graph graph = int8_graph(form.graph);
+  const ExecutionPlan plan = plan_execution(graph);
   const std::vector<DType> types = int8_types(plan);
   Int8Places places;
   const ScaleGroups groups(plan, types);

@@ -5,6 +5,7 @@
 #include "onetap/emit/c_program.h"
 #include "onetap/emit/dense_form.h"
 #include "onetap/graph/text.h"
+#include "onetap/tap/moved_kernel.h"
 #include "tests/emit/zoo_net.h"
 #include "tests/quant/random_int8_net.h"
 #include "tests/support/support.h"
@@ -134,11 +135,25 @@ TEST(CProject, ResNetsOfEveryLayoutPassTheirSelfTests) {
 TEST(CProject, NetworksOfTheZooPassTheirSelfTests) {
   const std::pair<const char*, const char*> networks[] = {
       {"resnet20", "4x4"},     {"resnet50-cifar", "4"},  {"resnet-w", "4x4-drop"}, {"shiftresnet20", "dense"},
-      {"shiftnet-b", "dense"}, {"mobilenetv2", "dense"}, {"squeezenet", "dense"}};
+      {"shiftnet-b", "dense"}, {"mobilenetv2", "dense"}, {"squeezenet", "dense"},  {"asresnet20", "dense"}};
   for (const auto& [arch, share] : networks) {
-    const TapNet net = testing::zoo_net(small_spec(arch, 4), share);
+    TapNet net = testing::zoo_net(small_spec(arch, 4), share);
+    active_shifts_to_convs(net);
     expect_checked(net, RowMode::kRows, arch);
     expect_checked(testing::quantized(net, 1), RowMode::kRows, std::string("int8 ") + arch);
+  }
+}
+
+TEST(CProject, NetworksWithReLU6PassTheirSelfTests) {
+  TapNet net = random_tap_net(
+      parse_network("onetap-net 1\nx = input 3x9x9\na = conv x out=8 kernel=3 stride=2 pad=1 bias=1\nb = relu6 a\n"
+                    "c = conv b out=8 kernel=3 pad=1 groups=8 bias=1\nd = relu6 c\ne = conv d out=6 bias=1\n"
+                    "p = gap e\nfc = linear p out=5\noutput fc\n"),
+      1);
+  for (size_t i = 0; i < net.layers.at("a").weight.count(); ++i) net.layers.at("a").weight.data<float>()[i] *= 20;
+  for (const RowMode mode : {RowMode::kRows, RowMode::kLayers}) {
+    expect_checked(net, mode, "relu6");
+    expect_checked(testing::quantized(net, 1), mode, "int8 relu6");
   }
 }
 
@@ -201,7 +216,7 @@ TEST(CProject, RefusesWhatItCannotWrite) {
   const auto sizes_of = [](const std::string& nodes, const char* shape = "3x8x8", RowMode mode = RowMode::kRows) {
     return c_sizes(random_tap_net(parse_network(fmt::format("onetap-net 1\nx = input {}\n{}", shape, nodes)), 1), mode);
   };
-  expect_error(ErrorKind::kUsage, "got activeshift ('a')", [&] { sizes_of("a = activeshift x\n"); });
+  expect_error(ErrorKind::kUsage, "got silu ('a')", [&] { sizes_of("a = silu x\n"); });
   expect_error(ErrorKind::kUsage, "at most 255 positions, and strides, pads and dilations up to it, got 256 ('c')",
                [&] { sizes_of("c = conv x out=2 kernel=16 pad=8\n"); });
   expect_error(ErrorKind::kUsage, "an input and an output of at most 2147483647 bytes, got 14400000000 ('x')",

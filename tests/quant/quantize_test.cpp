@@ -7,6 +7,7 @@
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/quant/float_net.h"
+#include "onetap/quant/int8_graph.h"
 #include "onetap/quant/quantize_layer.h"
 #include "onetap/runtime/int8_reference.h"
 #include "onetap/runtime/reference.h"
@@ -157,6 +158,52 @@ TEST(Quantize, KeptLayersStayFloats) {
   EXPECT_LT(least, 0.02);
 }
 
+// As depthwise convolutions, with a ReLU that is fused into them.
+TEST(Quantize, ActiveShiftsStayCloseToTheirFloats) {
+  const TapNet net = made(
+      "onetap-net 1\nx = input 3x9x9\na = conv x out=8 kernel=3 pad=1 bias=1\nb = relu a\nc = activeshift b stride=2\n"
+      "d = relu c\ne = conv d out=6 bias=1\np = gap e\nfc = linear p out=5\noutput fc\n");
+  const TapNet bytes = quantized(net, 1);
+  EXPECT_EQ(bytes.value_scales.count("c"), 0u);
+  for (uint64_t seed = 200; seed < 205; ++seed) {
+    const auto image = random_image(net.graph, seed);
+    EXPECT_LT(relative_error(Int8Reference(bytes).run(image.data()), run_reference(net, image.data())), 0.05) << seed;
+  }
+}
+
+// A bottleneck as MobileNetV2 has them, with sums far beyond 6.
+TEST(Quantize, ReLU6EndsWhereBytesEnd) {
+  const std::string text =
+      "onetap-net 1\nx = input 3x9x9\na = conv x out=8 kernel=3 stride=2 pad=1 bias=1\nb = relu6 a\nc = conv b out=8 "
+      "kernel=3 pad=1 groups=8 bias=1\nd = relu6 c\ne = conv d out=8 bias=1\nf = add e b\ng = maxpool f kernel=2 "
+      "stride=2\np = gap g\nfc = linear p out=5\noutput fc\n";
+  TapNet net = made(text.c_str());
+  for (const char* name : {"a", "c"}) {
+    Tensor& weight = net.layers.at(name).weight;
+    for (size_t i = 0; i < weight.count(); ++i) weight.data<float>()[i] *= 20;
+  }
+  const TapNet bytes = quantized(net, 1);
+  EXPECT_EQ(bytes.graph.node("b").op, Op::kRelu);
+  EXPECT_FLOAT_EQ(bytes.value_scales.at("b"), 6.0f / 255);
+  EXPECT_FLOAT_EQ(bytes.value_scales.at("d"), 6.0f / 255);
+  EXPECT_EQ(bytes.value_scales.count("a"), 0u);  // fused: the sums of the convolution are never stored
+  TapNet unbounded = net;
+  unbounded.graph = int8_graph(net.graph);
+  for (uint64_t seed = 200; seed < 205; ++seed) {
+    const auto image = random_image(net.graph, seed);
+    const auto got = Int8Reference(bytes).run(image.data());
+    EXPECT_LT(relative_error(got, run_reference(net, image.data())), 0.15) << seed;
+    EXPECT_GT(relative_error(got, run_reference(unbounded, image.data())), 0.5) << seed;
+  }
+  // A concatenation has one scale: that of its largest values.
+  TapNet joined = made(
+      "onetap-net 1\nx = input 2x4x4\na = conv x out=2 bias=1\nb = relu6 a\nc = conv x out=2 bias=1\nd = relu c\n"
+      "e = concat b d\np = gap e\nfc = linear p out=2\noutput fc\n");
+  fill(joined.layers.at("a"), {50, 50, 50, 50}, {100, 100});
+  fill(joined.layers.at("c"), {1, 1, 1, 1}, {20, 20});
+  expect_error(ErrorKind::kData, "expected bytes up to 6 behind a relu6, got up to 2", [&] { quantized(joined, 1); });
+}
+
 TEST(Quantize, WhatCannotBeDoneIsAnErrorWithItsKind) {
   const TapNet net = random_net(3);
   expect_error(ErrorKind::kUsage, "expected images to calibrate with", [&] { quantize_net(net, {}); });
@@ -171,9 +218,9 @@ TEST(Quantize, WhatCannotBeDoneIsAnErrorWithItsKind) {
   TapNet nan = made("onetap-net 1\nx = input 1x1x1\nc = conv x out=1\noutput c\n");
   fill(nan.layers.at("c"), {std::nanf("")});
   expect_error(ErrorKind::kData, "expected finite numbers in weight", [&] { check_quantizable(nan); });
-  const TapNet shift = made("onetap-net 1\nx = input 2x4x4\nf = activeshift x\noutput f\n");
-  expect_error(ErrorKind::kData, "expected an op that has an int8 form, got activeshift ('f')",
-               [&] { check_quantizable(shift); });
+  const TapNet bent = made("onetap-net 1\nx = input 2x4x4\nf = silu x\noutput f\n");
+  expect_error(ErrorKind::kData, "expected an op that has an int8 form, got silu ('f')",
+               [&] { check_quantizable(bent); });
 }
 
 // A byte for every weight that is kept, the positions, and no more than two percent beside them.

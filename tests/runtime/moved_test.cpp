@@ -1,9 +1,11 @@
 // Shifts, active shifts, folded shifts, binary weights and depthwise convolutions in whole networks: sessions against
 // the reference executor, on every target.
+#include "onetap/graph/tap_layout.h"
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/runtime/reference.h"
 #include "onetap/runtime/session.h"
+#include "onetap/tap/moved_kernel.h"
 #include "tests/support/support.h"
 #include "tests/tap/random_net.h"
 
@@ -75,6 +77,35 @@ TEST(Moved, ActiveShiftsEqualTheReference) {
       std::copy(by.begin(), by.end(), net.layers["y"].weight.data<float>());
       on_every_target(net, text + "special shifts");
       if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// As convolutions, which int8 networks and generated C have in their place.
+TEST(Moved, ActiveShiftsAreDepthwiseConvolutions) {
+  for (const int64_t stride : {1, 2, 3}) {
+    const std::string text = "x = input 9x7x12\ny = activeshift x stride=" + std::to_string(stride) + "\nz = relu y\n";
+    TapNet net = moved_network(text);
+    const std::vector<float> by = {0,      1,    -1,    0,     2.5f,  -3, 6, -6,    6.5f,
+                                   -6.99f, 1e9f, -1e9f, 0.25f, 1e30f, 0,  0, -0.5f, 0.5f};
+    for (const bool near : {false, true}) {
+      // Taps of far ones do not fit into a small kernel.
+      for (size_t i = 0; i < by.size(); ++i) {
+        net.layers["y"].weight.data<float>()[i] = near ? std::remainder(by[i], 2.0f) : by[i];
+      }
+      TapNet convs = net;
+      active_shifts_to_convs(convs);
+      const Node& conv = convs.graph.node("y");
+      EXPECT_EQ(conv.op, Op::kTapConv);
+      EXPECT_EQ(conv.groups, 9);
+      EXPECT_LE(tap_layout(convs.graph, conv).taps, 4);
+      check_tap_net(convs);
+      std::vector<float> image(9 * 7 * 12);
+      Random random(7, Purpose::kTest);
+      for (float& pixel : image) pixel = random.uniform(-1, 1);
+      const std::vector<float> expected = run_reference(net, image.data()), got = run_reference(convs, image.data());
+      ASSERT_EQ(got.size(), expected.size());
+      for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-6) << stride << ' ' << i;
     }
   }
 }

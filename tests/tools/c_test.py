@@ -74,6 +74,16 @@ class Verb(CommandTest):
         subprocess.run(["cc", *STRICT, *sources, "-o", self.path("selftest")], check=True)
         self.assertEqual(subprocess.run([self.path("selftest")]).returncode, 1)
 
+    def test_active_shifts_are_written(self):
+        moved = self.network("asresnet20", "--width", "4", name="moved")
+        said = json.loads(self.succeeds("export", moved, "--to", "c", "-o", self.path("c"), "--json").stdout)
+        self.assertNotIn("dense", said)  # nothing of it was pruned
+        if not has("cc"):
+            self.skipTest("no C compiler")
+        sources = [self.path("c", "moved" + end) for end in (".c", "_weights.c", "_selftest.c")]
+        subprocess.run(["cc", *STRICT, *sources, "-o", self.path("selftest")], check=True)
+        self.assertEqual(subprocess.run([self.path("selftest")]).returncode, 0)
+
     def test_writes_to_any_name_of_a_folder(self):
         tap = self.network()
         os.mkdir(self.path("here"))
@@ -180,9 +190,10 @@ class Verb(CommandTest):
         refused = self.refused(2, "of RAM, got", "export", tap, "--to", "c", "--ram", "1K", "-o", self.path("c"))
         self.assertIn("layer '", refused.stderr)
         self.refused(2, "--ram", "export", tap, "--to", "c", "--ram", "much", "-o", self.path("c"))
-        moved = self.network("asresnet20", name="moved")
-        self.refused(2, "got activeshift", "export", moved, "--to", "c", "-o", self.path("c"))
-        self.assertEqual(sorted(os.listdir(self.dir)), ["full", "moved.tap", "small.tap"])
+        self.write("bent.txt", "onetap-net 1\nx = input 3x8x8\nc = conv x out=4\ns = silu c\np = gap s\nf = linear p out=2\n")
+        bent = self.network(self.path("bent.txt"), name="bent")
+        self.refused(2, "got silu ('s')", "export", bent, "--to", "c", "-o", self.path("c"))
+        self.assertEqual(sorted(os.listdir(self.dir)), ["bent.tap", "bent.txt", "full", "small.tap"])
         self.assertEqual(os.listdir(self.path("full")), ["file"])
 
 

@@ -94,6 +94,15 @@ TEST(Int8Places, AreTheValuesThatTheFrozenNetworkKeeps) {
   EXPECT_EQ(places.layers, (std::map<std::string, std::string>{{"c1", "b1"}, {"c2", "b2"}, {"c3", "b3"}, {"fc", ""}}));
 }
 
+TEST(Int8Places, AReLU6IsRoundedAsAReLUIs) {
+  const auto names_with = [](const std::string& function) {
+    return place_names(int8_places(
+        parse_network("onetap-net 1\nx = input 3x8x8\nc = conv x out=4 kernel=1\nb = bn c\nr = " + function +
+                      " b\np = gap r\nfc = linear p out=2\n")));
+  };
+  EXPECT_EQ(names_with("relu6"), names_with("relu"));
+}
+
 TEST(Int8Places, AConcatenationHasOneScale) {
   const Graph graph = parse_network(
       "onetap-net 1\nx = input 3x8x8\nc1 = conv x out=4 kernel=1\nr1 = relu c1\nc2 = conv x out=4 kernel=1\n"

@@ -12,6 +12,7 @@
 #include "onetap/emit/dense_form.h"
 #include "onetap/runtime/int8_reference.h"
 #include "onetap/runtime/reference.h"
+#include "onetap/tap/moved_kernel.h"
 #include "onetap/tap/tap_file.h"
 #include "tools/onetap/console.h"
 #include "tools/onetap/output_file.h"
@@ -152,7 +153,10 @@ void export_c(const ExportCArguments& options) {
   const fs::path source = options.source;
   const std::string name = project_name(options);
   check_output_folder("export", options.out);
-  const TapNet net = read_tap(source);
+  TapNet net = read_tap(source);
+  const auto& nodes = net.graph.nodes();
+  const bool is_pruned = std::any_of(nodes.begin(), nodes.end(), [](const Node& n) { return n.op == Op::kTapConv; });
+  active_shifts_to_convs(net);  // which have a C form
   std::deque<SizeColumn> columns;
   const CProject project = naming_file(source, [&] {
     const SizeColumn& column = columns.emplace_back(name, net, options.schedule);
@@ -160,9 +164,8 @@ void export_c(const ExportCArguments& options) {
     return c_project(net, column.chosen, name, golden_sample(net));
   });
   write_c_folder(options.out, project.files);
-  const auto is_pruned = [](const Node& node) { return node.op == Op::kTapConv; };
   std::optional<TapNet> dense;  // which its column refers to
-  if (std::any_of(net.graph.nodes().begin(), net.graph.nodes().end(), is_pruned)) {
+  if (is_pruned) {
     dense = dense_form(net);
     columns.emplace_back("dense", *dense, options.schedule);
   }
