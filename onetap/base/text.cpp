@@ -138,6 +138,11 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
+std::string one_of(const std::vector<std::string>& choices) {
+  const std::vector<std::string> first(choices.begin(), choices.end() - 1);
+  return first.empty() ? choices.back() : join(first, ", ") + " or " + choices.back();
+}
+
 std::string csv_field(const std::string& given) {
   const bool starts_formula = !given.empty() && std::string_view("=+-@\t\r").find(given[0]) != std::string_view::npos;
   const std::string text = starts_formula && !parse_double(given) ? "'" + given : given;

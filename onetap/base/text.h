@@ -39,6 +39,8 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+// "sgd or adamw", "auto, softmax or straight-through"; of one choice or more.
+std::string one_of(const std::vector<std::string>& choices);
 
 // A cell of a CSV file: in quotes where commas, quotes or line ends ask for them, and after an apostrophe where a
 // spreadsheet would take the text for a formula (=, +, - or @ in front of what is no number).

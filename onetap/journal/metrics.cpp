@@ -56,4 +56,10 @@ std::vector<MetricLine> read_metrics(const std::filesystem::path& path) {
   return parse_metrics(read_file(path, uint64_t{1} << 30), path.string());
 }
 
+const MetricLine* last_test(const std::vector<MetricLine>& lines) {
+  const auto last =
+      std::find_if(lines.rbegin(), lines.rend(), [](const MetricLine& line) { return line.split == "test"; });
+  return last == lines.rend() ? nullptr : &*last;
+}
+
 }  // namespace onetap

@@ -32,4 +32,7 @@ struct MetricLine {
 std::vector<MetricLine> parse_metrics(std::string_view text, std::string_view label);
 std::vector<MetricLine> read_metrics(const std::filesystem::path& path);
 
+// The last line of the test set; null if there is none.
+const MetricLine* last_test(const std::vector<MetricLine>& lines);
+
 }  // namespace onetap

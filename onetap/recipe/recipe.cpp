@@ -25,12 +25,6 @@ void check_number(const RecipeField& field, double value, std::string_view where
   }
 }
 
-// "sgd or adamw", "auto, softmax or straight-through".
-std::string one_of(const std::vector<std::string>& choices) {
-  const std::vector<std::string> first(choices.begin(), choices.end() - 1);
-  return first.empty() ? choices.back() : join(first, ", ") + " or " + choices.back();
-}
-
 void check_choice(const RecipeField& field, const std::string& value, std::string_view where) {
   if (field.choices.empty()) return;
   for (const std::string& choice : field.choices) {

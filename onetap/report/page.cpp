@@ -9,7 +9,6 @@
 #include "onetap/tap/tap_file.h"
 #include "onetap/tap/test_fact.h"
 
-#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -46,17 +45,20 @@ auto read_or_note(Read&& read, std::vector<std::string>& notices) -> std::option
   }
 }
 
+// If a file that was made of the run is not from its last step.
+void remark_on_step(const std::filesystem::path& path, const TapNet& net, ReportRun& run) {
+  const MetricLine* last = last_test(run.metrics);
+  if (last == nullptr) return;
+  if (const auto text = other_step_text(path.string(), net, last->step)) run.remarks.push_back(*text);
+}
+
 ReportInt8 read_int8(const std::filesystem::path& path, ReportRun& run) {
   const TapNet net = read_tap(path);
   if (!net.is_int8()) fail_data("[report] expected an int8 network, got floats ({})", path.string());
   ReportInt8 int8;
   int8.bytes = std::filesystem::file_size(path);
   if (const auto tested = test_fact(net)) int8.accuracy = tested->accuracy;
-  const auto last = std::find_if(run.metrics.rbegin(), run.metrics.rend(),
-                                 [](const MetricLine& line) { return line.split == "test"; });
-  if (last != run.metrics.rend()) {
-    if (const auto text = other_step_text(path.string(), net, last->step)) run.notices.push_back(*text);
-  }
+  remark_on_step(path, net, run);
   return int8;
 }
 
@@ -85,7 +87,14 @@ ReportRun read_report_run(const std::filesystem::path& run) {
         read_or_note([&] { return ClassScores::parse(read_file(files.classes(), kMostBytes), path); }, report.notices);
   }
   const uint64_t bytes = std::filesystem::file_size(files.model(), error);
-  if (!error) report.file_bytes = bytes;
+  if (!error) {
+    report.file_bytes = bytes;
+    try {
+      remark_on_step(files.model(), read_tap(files.model()), report);
+    } catch (const Error&) {
+      // Only its length is shown.
+    }
+  }
   if (std::filesystem::exists(files.int8_model(), error)) {
     report.int8 = read_or_note([&] { return read_int8(files.int8_model(), report); }, report.notices);
   }

@@ -32,6 +32,7 @@ struct ReportRun {
   std::vector<MetricLine> metrics;                // none before the first epoch ends
   std::vector<AttentionLine> attention;           // none for dense networks
   std::vector<std::string> notices;               // what could not be read, and why
+  std::vector<std::string> remarks;               // what else a reader should know of its files
   std::map<std::string, std::string> provenance;  // command, started, onetap, ...: what the run says of its start
   std::optional<ClassScores> classes;             // what `eval --per-class` found
   std::optional<uint64_t> file_bytes;             // of model.tap, if the run is frozen

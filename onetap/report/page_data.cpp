@@ -279,6 +279,7 @@ Json run_data(const ReportRun& run) {
   Json object;
   object["label"] = run.label;
   object["notices"] = run.notices;
+  object["remarks"] = run.remarks;
   add_recipe(object, run.recipe);
   add_network(object, run.graph);
   object["sal"] = sal;

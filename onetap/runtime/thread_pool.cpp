@@ -47,6 +47,9 @@ ThreadPool::ThreadPool(int64_t size) : size_(std::max<int64_t>(1, size)), ticket
     const size_t started = threads_.size();
     stop();  // those that there are must end before their handles do
     fail("[runtime] expected {} threads, got {}: {}", size_, started + 1, problem.code().message());
+  } catch (...) {
+    stop();
+    throw;
   }
 }
 

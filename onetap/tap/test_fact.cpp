@@ -35,7 +35,7 @@ std::optional<int64_t> frozen_step(const TapNet& net) {
 
 std::optional<std::string> other_step_text(const std::string& file, const TapNet& net, int64_t last_test) {
   const auto step = frozen_step(net);
-  if (!step || *step == last_test) return std::nullopt;
+  if (!step || *step == last_test || net.facts.count("checkpoint") > 0) return std::nullopt;
   return fmt::format("{} was frozen at step {}, the run's last test was at step {}", file, *step, last_test);
 }
 

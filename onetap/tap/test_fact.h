@@ -24,7 +24,8 @@ std::optional<TestFact> test_fact(const TapNet& net);
 // The step of the training that a network was frozen from (about.step), if it says so.
 std::optional<int64_t> frozen_step(const TapNet& net);
 
-// What to tell a user whose `file` was frozen at another step than that of its run's last test; nothing if it was not.
+// What to tell a user whose `file` was frozen at another step than that of its run's last test; nothing if it was not,
+// or from a checkpoint that the user chose (about.checkpoint).
 std::optional<std::string> other_step_text(const std::string& file, const TapNet& net, int64_t last_test);
 
 }  // namespace onetap

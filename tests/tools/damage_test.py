@@ -218,6 +218,13 @@ class Damage(CommandTest):
         for verb in (["bench", run, "--seconds", 0.01], ["export", run, "--to", "onnx", "-o", self.path("m.onnx")]):
             self.assertRegex(self.succeeds(*verb).stderr, r"model.tap was frozen at step \d+, the run's last test was at")
         self.assertIn("model-int8.tap was frozen at step", self.succeeds("report", run).stderr)
+        with open(os.path.join(run, "report.html")) as file:
+            page = file.read()
+        self.assertIn('"notices":[]', page)
+        self.assertRegex(page, r'"remarks":\["[^"]*model.tap was frozen at step [^"]*","[^"]*model-int8.tap was frozen at step ')
+        # A checkpoint that was asked for is no oversight.
+        self.succeeds("freeze", run, "--checkpoint", "best", "-q")
+        self.assertNotIn("was frozen at step", self.succeeds("bench", run, "--seconds", 0.01).stderr)
 
     def test_bf16_on_a_cpu(self):
         for precision in ("bf16", "tf32"):

@@ -57,6 +57,7 @@ def on_signal(number, frame):
 
 signal.signal(signal.SIGINT, on_signal)
 signal.signal(signal.SIGTERM, on_signal)
+signal.signal(signal.SIGHUP, on_signal)
 note(arguments=sys.argv[1:])
 sitting = sittings()
 print(f"sitting {sitting} of {name}", file=sys.stderr)

@@ -25,7 +25,7 @@ STOPPABLE = """
 got = []
 def on_signal(number, frame):
     got.append(number)
-for number in (signal.SIGINT, signal.SIGTERM):
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, on_signal)
 ready()
 while not got:
@@ -116,7 +116,7 @@ class Launch(CommandTest):
         self.assertTrue(os.path.exists(self.path("pid1")))
 
     def test_signals_are_passed_on_once_and_waited_for(self):
-        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
             process, pids = self.start(2, STOPPABLE)
             process.send_signal(number)
             _, errors = process.communicate(timeout=30)

@@ -1,9 +1,12 @@
 """Never lose work: kills, signals, full disks and rivals for one directory."""
+import fcntl
 import os
+import pty
 import random
 import resource
 import signal
 import subprocess
+import termios
 import time
 import unittest
 
@@ -60,7 +63,7 @@ class Resume(CommandTest):
         print(f"\n{kills} kills in {sittings} sittings; the resumed run equals the uninterrupted one bit for bit")
 
     def test_signals_write_a_checkpoint_and_say_so(self):
-        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)):
             run = self.path(f"signal{code}")
             process = start("train", *RECIPE, "--checkpoint-steps", "0", "--out", run)
             wait_for(process, "epoch 2/")
@@ -70,6 +73,31 @@ class Resume(CommandTest):
             self.assertIn("--resume", rest)
             self.succeeds("train", "--out", run, "--resume")
             self.assert_same_as_whole(run)
+
+    def test_the_end_of_the_terminal_writes_a_checkpoint(self):
+        """The shell and the kernel tell of it, and nothing can be written to it any more."""
+        run = self.path("closed")
+        leader, follower = pty.openpty()
+        process = subprocess.Popen([ONETAP, "train", *RECIPE, "--checkpoint-steps", "0", "--out", run], stdin=follower,
+                                   stdout=follower, stderr=follower, start_new_session=True,
+                                   preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(follower)
+        said = b""
+        while b"epoch 2/" not in said:
+            said += os.read(leader, 4096)
+        process.send_signal(signal.SIGHUP)
+        os.close(leader)
+        self.assertEqual(process.wait(60), 129)
+        self.succeeds("train", "--out", run, "--resume")
+        self.assert_same_as_whole(run)
+
+    def test_standard_error_on_a_full_disk_changes_nothing(self):
+        run = self.path("unheard")
+        with open("/dev/full", "w") as full:
+            for arguments, code in (([*RECIPE, "--out", run], 0), (["--out", run], 2)):  # the second time it is there already
+                done = subprocess.run([ONETAP, "train", *arguments], stdout=subprocess.DEVNULL, stderr=full)
+                self.assertEqual(done.returncode, code)
+        self.assert_same_as_whole(run)
 
     def test_full_disk(self):
         run = self.path("full")

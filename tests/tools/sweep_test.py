@@ -246,7 +246,7 @@ class Interrupts(Sweep):
         return process
 
     def test_signals_stop_the_runs_and_the_next_call_goes_on(self):
-        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
             self.out = self.path(f"sweep{code}")
             process = self.begin()
             process.send_signal(number)

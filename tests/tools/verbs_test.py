@@ -41,8 +41,8 @@ class Help(CommandTest):
         self.refused(2, "onetap has no flag -z (", "-z", "nets")
         self.refused(2, "--json", "nets", "resnet20", "--width", "--json")  # a value that looks like a flag is a value
         self.refused(2, "NAME is required", "data", "fetch")
-        self.refused(2, "expected bash or zsh or fish for SHELL, got 'fishh', did you mean 'fish'?", "completion", "fishh")
-        self.refused(2, "expected safetensors or onnx or c for --to, got 'onxx', did you mean 'onnx'?", "export", "x", "--to",
+        self.refused(2, "expected bash, zsh or fish for SHELL, got 'fishh', did you mean 'fish'?", "completion", "fishh")
+        self.refused(2, "expected safetensors, onnx or c for --to, got 'onxx', did you mean 'onnx'?", "export", "x", "--to",
                      "onxx")
         self.refused(2, "expected a value for --width, got none", "nets", "resnet20", "--width")
         self.refused(2, "expected a verb: train, ")
@@ -82,6 +82,9 @@ class MistypedTraining(CommandTest):
         self.refused(2, "no flag --learning-rate, did you mean '--lr'?", "train", "--learning-rate", 0.1)
         self.refused(2, "no flag --wd, did you mean '--weight-decay'?", "train", "--wd", 0.1)
         self.refused(2, "no flag --batch, did you mean '--batch-size'?", "train", "--batch", 8)
+        # Only where the verb has ours.
+        self.refused(2, "onetap sensitivity has no flag --output (", "sensitivity", "r", "--output", "x")
+        self.refused(2, "expected a number above 0 and at most 1, got -1", "freeze", "x", "--density", -1)
 
     @needs_training
     def test_a_recipe_nearly_named_is_offered(self):

@@ -29,6 +29,13 @@ size_t terminal_columns() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+// A terminal that is gone or a full disk behind stderr ends nothing: fmt::print would throw.
+template <typename... T>
+void show(fmt::format_string<T...> format, T&&... values) {
+  const std::string text = fmt::format(format, std::forward<T>(values)...);
+  (void)!std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
 // Another process may colour its lines: ESC [ numbers m.
 std::string without_colours(std::string_view text) {
   std::string plain;
@@ -60,9 +67,9 @@ void Console::line(std::string_view mark, std::string_view colour, std::string_v
   clear_progress();
   const std::string shown = printable(text);
   if (colour_ && !mark.empty()) {
-    fmt::print(stderr, "\033[{}m{}\033[0m{}\n", colour, mark, shown);
+    show("\033[{}m{}\033[0m{}\n", colour, mark, shown);
   } else {
-    fmt::print(stderr, "{}{}\n", mark, shown);
+    show("{}{}\n", mark, shown);
   }
 }
 
@@ -84,7 +91,7 @@ void Console::error(std::string_view text) {
 }
 
 void Console::relay(std::string_view text) {
-  fmt::print(stderr, "{}{}\n", progress_ ? "\r\033[K" : "", printable(without_colours(text)));
+  show("{}{}\n", progress_ ? "\r\033[K" : "", printable(without_colours(text)));
 }
 
 void Console::progress(std::string_view text) {
@@ -94,13 +101,13 @@ void Console::progress(std::string_view text) {
   last_progress_ = now;
   progress_shown_ = true;
   // Names apart, our progress texts are ASCII, so characters are columns.
-  fmt::print(stderr, "\r{}\033[K", encode_utf8(decode_utf8(printable(text)).substr(0, terminal_columns() - 1)));
+  show("\r{}\033[K", encode_utf8(decode_utf8(printable(text)).substr(0, terminal_columns() - 1)));
   std::fflush(stderr);
 }
 
 void Console::clear_progress() {
   if (!progress_shown_) return;
-  fmt::print(stderr, "\r\033[K");
+  show("\r\033[K");
   progress_shown_ = false;
 }
 

@@ -78,6 +78,7 @@ TapNet frozen_net(const FreezeArguments& options, const OpenRun& run) {
   net.facts = {{"onetap", ONETAP_VERSION},
                {"step", std::to_string(run.checkpoint.state.step)},
                {"method", method_summary(run.graph)}};
+  if (options.run.checkpoint != "last") net.facts["checkpoint"] = options.run.checkpoint;
   net.value_ranges =
       read_ranges(run.checkpoint, run.graph, options.run.no_ema ? KeptWeights::kTrained : KeptWeights::kAveraged);
   return net;
@@ -266,7 +267,7 @@ void add_drop_options(CLI::App& verb, DropOptions& drop) {
   below->check(number_from(0, 1))->option_text("X [0]");
   verb.add_option("--density", drop.density,
                   "drop the taps with the lowest scores, so that this fraction of all tap weights is kept")
-      ->check(number_from(0, 1) & CLI::PositiveNumber)
+      ->check(positive_fraction())
       ->excludes(below)
       ->option_text("SHARE");
 }

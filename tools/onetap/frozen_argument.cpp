@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <system_error>
 
 namespace fs = std::filesystem;
@@ -17,12 +16,11 @@ namespace fs = std::filesystem;
 namespace onetap::tool {
 namespace {
 
-void warn_if_trained_further(const RunFiles& files, const char* verb) {
+void warn_if_of_another_step(const RunFiles& files, const char* verb) {
   try {
     const auto lines = read_metrics(files.metrics());
-    const auto last =
-        std::find_if(lines.rbegin(), lines.rend(), [](const MetricLine& line) { return line.split == "test"; });
-    if (last == lines.rend()) return;
+    const MetricLine* last = last_test(lines);
+    if (last == nullptr) return;
     const auto text = other_step_text(files.model().string(), read_tap(files.model()), last->step);
     if (text) console().warn(fmt::format("[{}] {}", verb, *text));
   } catch (const Error&) {
@@ -48,7 +46,7 @@ fs::path frozen_file(const std::string& given, const char* verb) {
   const RunFiles files(given);
   if (holds_frozen(given)) {
     console().note(fmt::format("using {}", files.model().string()));
-    warn_if_trained_further(files, verb);
+    warn_if_of_another_step(files, verb);
     return files.model();
   }
   if (files.holds_run()) {

@@ -12,8 +12,8 @@ bool names_tap(const std::string& given);
 // True for a run directory with a model.tap in it.
 bool holds_frozen(const std::string& given);
 
-// The .tap file that was meant: RUN/model.tap for a run, which a line on stderr says, with a warning if the run was
-// trained further since; anything else as it was given.
+// The .tap file that was meant: RUN/model.tap for a run, which a line on stderr says, with a warning if it is
+// not from the run's last step, though nobody chose another checkpoint; anything else as it was given.
 // kUsage, with the command that makes the file, for a run that is not frozen yet.
 std::filesystem::path frozen_file(const std::string& given, const char* verb);
 

@@ -21,7 +21,7 @@ constexpr char kExitStatus[] =
     ".TP\n.B 2\nwrong usage\n"
     ".TP\n.B 3\na check failed\n"
     ".TP\n.B 4\ndata that are missing or damaged\n"
-    ".TP\n.B 130, 143\nafter SIGINT, SIGTERM\n";
+    ".TP\n.B 129, 130, 143\nafter SIGHUP, SIGINT, SIGTERM\n";
 
 // Text as it is: backslashes, hyphens and the control characters of a line's start mean nothing to roff.
 std::string roff(const std::string& text) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <map>
 
@@ -66,17 +67,15 @@ std::string flag_hint(const std::string& word, const std::vector<std::string>& k
   const std::string typed = word.substr(0, word.find('='));
   const std::string name = typed[1] == '-' ? typed : "-" + typed;
   if (name.size() < 4) return "";  // one letter is near every other
-  return did_you_mean(usual_name(name), known);
+  const std::string usual = usual_name(name);
+  const bool has_usual = std::find(known.begin(), known.end(), usual) != known.end();
+  return did_you_mean(has_usual ? usual : name, known);
 }
 
 // "-ofile" and "-vq" begin with a flag that is known.
 std::string flag_name(const std::string& word) {
   return word[1] == '-' ? word.substr(0, word.find('=')) : word.substr(0, 2);
 }
-
-}  // namespace
-
-namespace {
 
 // What CLI11 says of a value that is none of the words which an option offers: "--to: onxx not in {onnx,c}", "Could not
 // convert: --dtype = fp16". Nothing for another text.
@@ -113,7 +112,7 @@ std::string usage_text(const CLI::App& verb, const CLI::ParseError& problem) {
     const CLI::Option* option = option_called(&verb, wrong->option);
     const std::vector<std::string> words = option == nullptr ? std::vector<std::string>() : offered_words(*option);
     if (words.empty()) return text;
-    return fmt::format("expected {} for {}, got '{}'{}", join(words, " or "), wrong->option, wrong->value,
+    return fmt::format("expected {} for {}, got '{}'{}", one_of(words), wrong->option, wrong->value,
                        did_you_mean(wrong->value, words));
   }
   const size_t colon = text.find(": 1 required ");

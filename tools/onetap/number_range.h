@@ -20,4 +20,14 @@ inline CLI::Validator number_from(double low, double high) {
       "");
 }
 
+// A fraction: above 0, at most 1.
+inline CLI::Validator positive_fraction() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const auto value = parse_double(text);
+        return value && *value > 0 && *value <= 1 ? "" : "expected a number above 0 and at most 1, got " + text;
+      },
+      "");
+}
+
 }  // namespace onetap::tool

@@ -23,8 +23,8 @@ void check_writable(const char* verb, const fs::path& folder, const fs::path& ou
 
 // What training writes into a run directory. model.tap, report.html and files of other names are made of a run.
 bool is_record(const fs::path& in_run) {
-  static const std::set<std::string> names = {"config.toml",   "network.txt",     "SHA256SUMS",
-                                              "metrics.jsonl", "attention.jsonl", "classes.json"};
+  static const std::set<std::string> names = {"config.toml",     "network.txt",  "SHA256SUMS", "metrics.jsonl",
+                                              "attention.jsonl", "classes.json", ".lock"};
   const std::string first = in_run.begin()->string();
   return first == "checkpoints" || names.count(first) > 0 || first.rfind("events.out.tfevents", 0) == 0;
 }
@@ -37,7 +37,9 @@ void refuse_records(const char* verb, const fs::path& folder, const fs::path& ou
   fs::path run = file;
   for (int depth = 0; depth < kDeepest && !error; ++depth) {
     run = run.parent_path();
-    if (!RunFiles(run).holds_run() || !is_record(file.lexically_relative(run))) continue;
+    const RunFiles files(run);
+    // Other projects have a config.toml too.
+    if (!files.holds_run() || !fs::exists(files.network(), error) || !is_record(file.lexically_relative(run))) continue;
     fail_usage("[{}] expected another file to write than the records of a run, got {}", verb, out.string());
   }
 }

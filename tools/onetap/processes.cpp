@@ -128,6 +128,8 @@ Processes::Processes() {
   sigset_t mask;
   ::sigemptyset(&mask);
   for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGTSTP}) ::sigaddset(&mask, number);
+  struct sigaction hangup {};  // blocked, it would reach us though nohup has it ignored
+  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) ::sigaddset(&mask, SIGHUP);
   ::sigprocmask(SIG_BLOCK, &mask, &former_mask_);
   signals_ = ::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals_ < 0) fail("[process] cannot watch signals: {}", std::strerror(errno));
@@ -244,6 +246,8 @@ void Processes::take_signals() {
       if (interrupted_by_ == 0) {
         interrupted_by_ = number;
         tell(number);
+      } else if (number == SIGHUP) {
+        continue;  // the end of a terminal is told twice: by the shell and by the kernel
       } else {
         tell_groups(SIGKILL);
       }

@@ -45,7 +45,8 @@ class Processes {
     enum class Kind {
       kNothing,      // time passed
       kEnded,        // the process `id` did, as `ending` says
-      kInterrupted,  // we got SIGINT or SIGTERM: passed on to all the first time, SIGKILL for all the second
+      kInterrupted,  // we got SIGINT, SIGTERM or SIGHUP: passed on to all the first time, SIGKILL for all the second
+                     // (not of SIGHUP)
     };
     Kind kind = Kind::kNothing;
     size_t id = 0;
@@ -72,7 +73,7 @@ class Processes {
   // What still runs after this time is killed.
   void kill_after(std::chrono::milliseconds patience);
 
-  // The first SIGINT or SIGTERM we got, or 0.
+  // The first of SIGINT, SIGTERM and SIGHUP that we got, or 0.
   int interrupted_by() const { return interrupted_by_; }
 
  private:

@@ -18,6 +18,7 @@
 #include "tools/onetap/executor.h"
 #include "tools/onetap/frozen_argument.h"
 #include "tools/onetap/memory_option.h"
+#include "tools/onetap/number_range.h"
 #include "tools/onetap/offered_words.h"
 #include "tools/onetap/opened_data.h"
 #include "tools/onetap/output_file.h"
@@ -231,7 +232,7 @@ void add_quantize(CLI::App& app, Action& action) {
   method->transform(CLI::Transformer(methods))->option_text("minmax|percentile|mse [minmax]");
   auto* percentile = verb->add_option("--percentile", arguments->options.percentile,
                                       "fraction of the numbers below it, in percent (means --calibration percentile)");
-  percentile->check(CLI::Range(50.0, 100.0))->option_text("X [99.99]");
+  percentile->check(number_from(50, 100))->option_text("X [99.99]");
   verb->add_option("--keep", arguments->kept, "a layer that stays in floats; may be given several times")
       ->option_text("LAYER");
   verb->add_option("--test-images", arguments->test_images, "use only the first N test images (default: all)")

@@ -33,7 +33,8 @@ std::string recipe_hint(const fs::path& given, const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
+    if (entry.path().extension() != ".toml" || !entry.is_regular_file(ignored)) continue;
+    names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
   const auto near = nearest(given.stem().string(), names);

@@ -87,6 +87,7 @@ int run_report(const ReportOptions& options) {
       continue;
     }
     for (const std::string& notice : runs.back().notices) console().warn(notice);
+    for (const std::string& remark : runs.back().remarks) console().warn(remark);
   }
   if (runs.empty()) fail_data("[report] expected a run to show, got none in {}", join(options.runs, ", "));
   const std::filesystem::path path = output_path(options);

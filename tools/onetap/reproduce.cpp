@@ -309,8 +309,6 @@ int run_reproduce(const ReproduceOptions& given) {
   if (given.list) return print_list(given);
   ReproduceOptions options = given;
   options.out = fs::absolute(options.out).lexically_normal().string();
-  // Comparisons with what is no number are false, also those of the range of a flag.
-  if (std::isnan(options.scale)) fail_usage("[reproduce] expected a number for --epochs-scale, got nan");
   const auto chosen = chosen_experiments(options);
   check_only(chosen, options.only);
   Recipe scratch;

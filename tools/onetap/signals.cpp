@@ -13,7 +13,11 @@ volatile std::sig_atomic_t signal_number = 0;
 bool speaks = true;
 
 void on_signal(int number) {
-  if (stop_requested.exchange(true)) ::_exit(128 + number);
+  // The end of a terminal is told twice: by the shell and by the kernel.
+  if (stop_requested.exchange(true)) {
+    if (number != SIGHUP) ::_exit(128 + number);
+    return;
+  }
   signal_number = number;
   if (!speaks) return;
   static const char kMessage[] = "\nstopping after this step, with a checkpoint (a second signal stops at once)\n";

@@ -1,4 +1,5 @@
-// SIGINT and SIGTERM as a request to stop after the present step; a second one ends at once.
+// SIGINT, SIGTERM and SIGHUP (unless nohup has it ignored) as a request to stop after the present step; a second SIGINT
+// or SIGTERM ends at once.
 #pragma once
 
 #include <atomic>
@@ -10,7 +11,7 @@ extern std::atomic<bool> stop_requested;
 
 void install_signal_handlers(bool speak = true);
 
-// 130 after SIGINT, 143 after SIGTERM.
+// 129 after SIGHUP, 130 after SIGINT, 143 after SIGTERM.
 int signal_exit_code();
 
 }  // namespace onetap::tool

@@ -139,8 +139,8 @@ void describe(const Recipe& recipe, const DataSource& source, const Graph& graph
 
 void print_result(const TrainOptions& options, const RunFiles& files, bool has_soft) {
   const auto lines = read_metrics(files.metrics());
-  const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const MetricLine& l) { return l.split == "test"; });
-  if (last == lines.rend()) return;
+  const MetricLine* last = last_test(lines);
+  if (last == nullptr) return;
   if (options.json) {
     nlohmann::json object = parse_json(last->json());
     object["run"] = files.root.string();

@@ -114,6 +114,7 @@ function summarySection(runs) {
   const short = runs.filter((run) => run.epochs_total !== null && run.epochs_done < run.epochs_total);
   const listed = (text, some) => (some.length > 0 ? note(`${text}: ${some.map((run) => run.name).join(", ")}.`) : null);
   const damage = runs.flatMap((run) => run.notices.map((text) => note(`Damaged files of ${run.name} are not shown: ${text}`)));
+  const remarks = runs.flatMap((run) => run.remarks.map((text) => note(`${text}.`)));
   const said = headline(runs);
   return [
     said ? element("p", {class: "headline"}, said) : null,
@@ -125,7 +126,7 @@ function summarySection(runs) {
     listed("Ended early, when the accuracy no longer rose (patience)", short.filter((run) => run.ended_early)),
     testSets(runs) > 1 ? note("Not all runs are tested on the same images (data and limit differ): only accuracies on the same images can be compared.") :
                          null,
-    ...damage
+    ...remarks, ...damage
   ];
 }
 
