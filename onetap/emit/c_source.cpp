@@ -345,7 +345,8 @@ std::string CSource::int8_pool_text(const CStep& step) const {
 // The scales that occur, and which of them each output has: at most as many as there are steps of weight scales.
 std::pair<std::string, std::string> CSource::add_scales(const CStep& step) {
   const Int8Step& of = int8_step(step);
-  const bool is_signed = program_.int8->value(step.output).dtype == DType::kI8;
+  // By the plan, which has no value of the caller's floats.
+  const bool is_signed = program_.int8->value(step.planned->output).dtype == DType::kI8;
   std::vector<std::string> scales;
   std::map<std::string, uint8_t> index;
   std::vector<uint8_t> scale_of;
