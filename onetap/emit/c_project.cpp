@@ -207,6 +207,7 @@ std::string readme_text(const TapNet& net, const CProgram& program, const std::s
       "`<stddef.h>` alone. Weights are `const` and stay in flash. The input is planes of red, green and blue, scaled "
       "to\n"
       "(pixel / 255 - {0}_MEAN) / {0}_SD.\n\n"
+      "Compile `{1}.c` and `{1}_weights.c` with the same flags: how weights are stored depends on the processor.\n\n"
       "`{1}_selftest.c` runs an input that travels along and returns 0 only if the outputs match what onetap computed\n"
       "({2}). Compile it for your device with -D{0}_NO_MAIN and call `{1}_selftest()`, or run it as a\n"
       "program:\n\n"

@@ -44,8 +44,9 @@ struct CLayerSize {
 struct CSizes {
   std::vector<CLayerSize> layers;
   int64_t weights = 0, positions = 0, other = 0;
-  int64_t code = 0;   // machine code, as measured for a Cortex-M4 at -Os function by function: an estimate
-  int64_t stack = 0;  // of a run on a Cortex-M4, an estimate
+  int64_t without_dsp = 0;  // what weights take more on processors without DSP instructions, and with vectors
+  int64_t code = 0;         // machine code, as measured for a Cortex-M4 at -Os function by function: an estimate
+  int64_t stack = 0;        // of a run on a Cortex-M4, an estimate
   int64_t arena = 0;
   std::string arena_layer;  // whose value decides how large the arena is
 

@@ -403,9 +403,11 @@ std::string CSource::add_int8_weights(const ConvForm& form, bool is_image, bool 
                      is_listed ? pair_list : number_list<int8_t>);
   }
   arrays_ += "\n#if defined(DSP) && !defined(VECTORS)";
-  const std::string packed = add_array(Kind::kWeights, "int8_t", "packed", int8_image(form), aligned, pair_list);
+  const std::vector<int8_t> image = int8_image(form), words = int8_words(form);
+  const std::string packed = add_array(Kind::kWeights, "int8_t", "packed", image, aligned, pair_list);
+  sizes_.without_dsp += static_cast<int64_t>(words.size()) - static_cast<int64_t>(image.size());
   arrays_ += "#else\n";
-  const std::string weights = define_array("int8_t", "weights", int8_words(form), aligned);
+  const std::string weights = define_array("int8_t", "weights", words, aligned);
   arrays_ += "#endif\n";
   return fmt::format("PACKED({}, {})", packed, weights);
 }

@@ -1,8 +1,8 @@
 // Writes generated C of networks with random weights, for tests and measurements on other machines.
 //   dump_c FOLDER ARCH WIDTH SHARE TYPE SCHEDULE
-// ARCH: an architecture of the zoo, or random:SEED. SHARE: dense, or what sal layers share (1, 4, 4x4, all, ...); -drop
-// behind it leaves a quarter of the sets empty. TYPE: float or int8. SCHEDULE: rows or layers. The sources go to FOLDER
-// and are called net; what they need is printed.
+// ARCH: an architecture of the zoo, random:SEED, or signed (taps that read values of both signs). SHARE: dense, or what
+// sal layers share (1, 4, 4x4, all, ...); -drop behind it leaves a quarter of the sets empty. TYPE: float or int8.
+// SCHEDULE: rows or layers. The sources go to FOLDER and are called net; what they need is printed.
 #include "onetap/base/file.h"
 #include "onetap/emit/c_project.h"
 #include "onetap/graph/text.h"
@@ -19,8 +19,14 @@ using namespace onetap::testing;
 
 namespace {
 
+constexpr const char* kSigned =
+    "onetap-net 1\nx = input 3x12x12\nc1 = conv x out=18 kernel=3 pad=1 bias=1\nc2 = conv c1 out=14 kernel=3 pad=1 "
+    "stride=2 method=sal taps=1 share=2x4\nc3 = conv c2 out=13 kernel=3 pad=1 method=sal taps=2 share=4x4\ng = gap c3\n"
+    "fc = linear g out=10\n";
+
 TapNet network(const std::string& arch, int64_t width, const std::string& share) {
   if (arch.rfind("random:", 0) == 0) return random_net(static_cast<uint64_t>(std::atoll(arch.c_str() + 7)));
+  if (arch == "signed") return random_tap_net(frozen_form(parse_network(kSigned)).graph, 1);
   NetSpec spec;
   spec.arch = arch;
   if (width > 0) spec.width = width;

@@ -35,7 +35,7 @@ VECTOR_NETWORKS = [("resnet8", "8", "4"), ("resnet8", "6", "1-drop"), ("resnet8"
 # them at the end, words that are not whole, blocks of several words, more words than are listed, more inputs than are
 # gathered.
 DSP_NETWORKS = [("resnet8", "6", "4x4"), ("resnet8", "28", "4x4"), ("resnet8", "7", "2x4-drop"), ("resnet8", "20", "6x8"), ("resnet8", "24", "12x4"),
-                ("resnet8", "72", "4x4-drop"), ("resnet8", "14", "dense"), ("resnet8", "68", "1")]
+                ("resnet8", "72", "4x4-drop"), ("resnet8", "14", "dense"), ("resnet8", "68", "1"), ("signed", "0", "dense")]
 
 
 # With and without lists, words that lie apart, large kernels, many steps.
@@ -248,6 +248,26 @@ class Processors(CommandTest):
             printed = self.printed["stack"]
             self.assertTrue(measured <= printed <= 1.15 * measured, (share, kind, arch, width, measured, printed))
 
+    @unittest.skipUnless(has("arm-none-eabi-gcc", "arm-none-eabi-nm"), "no arm-none-eabi-gcc")
+    def test_flash_without_dsp_instructions_is_what_is_printed(self):
+        self.write("net.txt", "onetap-net 1\nx = input 3x32x32\nc = conv x out=64 kernel=7 pad=3 stride=2 bias=1\nr = relu c\n"
+                              "g = gap r\nfc = linear g out=10\n")
+        self.succeeds("nets", self.path("net.txt"), "--tap", self.path("net.tap"))
+        self.succeeds("quantize", self.path("net.tap"), "--data", "shapes:train=20,test=10", "-o", self.path("bytes.tap"))
+        export = ["export", self.path("bytes.tap"), "--to", "c", "-o", self.path("c"), "--json"]
+        sizes = json.loads(self.succeeds(*export).stdout)["network"]
+        # By hand: 49 words of 4 bytes for each of 64 outputs, in place of the 37 that 147 inputs need.
+        self.assertEqual(sizes["flash_without_dsp"] - sizes["flash"], 64 * 4 * (49 - 37))
+        shutil.rmtree(self.path("c"))
+        self.refused(2, f"bytes of flash, got {sizes['flash_without_dsp']} ", *export, "--flash", sizes["flash"])
+        self.succeeds(*export)
+        made = self.path("weights.o")
+        subprocess.run(["arm-none-eabi-gcc", "-std=c99", "-Os", "-mthumb", "-mcpu=cortex-m0plus", "-c",
+                        self.path("c", "bytes_weights.c"), "-o", made], check=True)
+        text = subprocess.run(["arm-none-eabi-nm", "-S", "-t", "d", made], check=True, stdout=subprocess.PIPE, text=True).stdout
+        weights = [int(line.split()[1]) for line in text.splitlines() if "_weights" in line]
+        self.assertIn(64 * 4 * 49, weights)
+
     @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
     def test_self_tests_pass_on_cortex_m(self):
         for network in NETWORKS:
@@ -271,6 +291,14 @@ class Processors(CommandTest):
         arguments = [f'-DSOURCE="{source}"', BOARD + "/requantize.c", weights]
         for cpu in ("M55", "M4", "M7"):
             self.runs_on_cortex_m(cpu, arguments, "requantize")
+
+    @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
+    def test_sums_of_listed_words_are_exact(self):
+        source, weights, _ = self.dump("4x4", "int8", "rows")
+        arguments = [f'-DSOURCE="{source}"', BOARD + "/listed.c", weights]
+        for cpu in ("M4", "M0+"):
+            for level in ("-O0", "-O2"):
+                self.runs_on_cortex_m(cpu, [level, *arguments], "listed")
 
     @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
     def test_dsp_instructions_need_no_optimization(self):
@@ -304,8 +332,9 @@ class Processors(CommandTest):
         for arch, width, share in [*VECTOR_NETWORKS, ("resnet8", "8", "dense"), ("resnet8", "8", "4x4-drop")]:
             sources = self.dump(share, "int8", "rows", arch, width)[:2]
             for cpu in ("M55", "M4"):
-                subprocess.run(["clang", "--target=arm-none-eabi", "-ffreestanding", "-fsyntax-only", *STRICT,
-                                *CORTEX[cpu][0], *sources], check=True)
+                for source in sources:  # to machine code: registers for assembly are found last
+                    subprocess.run(["clang", "--target=arm-none-eabi", "-mthumb", "-ffreestanding", *STRICT, *CORTEX[cpu][0],
+                                    "-c", source, "-o", os.devnull], check=True)
 
     def test_self_tests_pass_on_other_linux_machines(self):
         tried = False

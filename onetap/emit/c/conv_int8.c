@@ -170,7 +170,7 @@ APART void finish(const Conv* conv, const Target* target, int32_t d, int32_t end
         add_addend(conv, target, d, end, sums);
         bias_shift += conv->left_shift;
       }
-      const int32_t bias_unit = bias_shift < 31 ? 1 << bias_shift : 0; /* of biases that are all 0 */
+      const int32_t bias_unit = 1 << bias_shift; /* at most 30 */
       if (target->is_signed) {
         finish_signed(conv, target, d, end, sums, bias_unit);
       } else {
