@@ -5,10 +5,14 @@
 namespace onetap {
 namespace c_files {
 
-std::string_view types_c();
+std::string_view values_c();
+std::string_view memory_floats_c();
+std::string_view memory_pixels_c();
+std::string_view steps_c();
 std::string_view taps_c();
 std::string_view codes_c();
 std::string_view input_float_c();
+std::string_view input_pixels_float_c();
 std::string_view output_float_c();
 std::string_view conv_float_c();
 std::string_view add_float_c();
@@ -19,6 +23,7 @@ std::string_view mean_float_c();
 std::string_view concat_float_c();
 std::string_view bytes_c();
 std::string_view input_int8_c();
+std::string_view input_pixels_int8_c();
 std::string_view output_int8_c();
 std::string_view requantize_c();
 std::string_view vectors_c();
@@ -68,10 +73,14 @@ struct Row {
 
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
-      {{F::kTypes, c_files::types_c, 150}, {}},
+      {{F::kValues, c_files::values_c, 0}, {}},
+      {{F::kMemoryFloats, c_files::memory_floats_c, 0}, {}},
+      {{F::kMemoryPixels, c_files::memory_pixels_c, 0}, {}},
+      {{F::kSteps, c_files::steps_c, 150}, {F::kValues}},
       {{F::kTaps, c_files::taps_c, 340}, {}},
       {{F::kCodes, c_files::codes_c, 16}, {}},
       {{F::kInputFloat, c_files::input_float_c, 80}, {}},
+      {{F::kInputPixelsFloat, c_files::input_pixels_float_c, 130}, {}},
       {{F::kOutputFloat, c_files::output_float_c, 90}, {}},
       {{F::kConvFloat, c_files::conv_float_c, 660}, {F::kTaps, F::kCodes}},
       {{F::kAddFloat, c_files::add_float_c, 120}, {}},
@@ -82,6 +91,7 @@ const std::vector<Row>& table() {
       {{F::kConcatFloat, c_files::concat_float_c, 110}, {}},
       {{F::kBytes, c_files::bytes_c, 0}, {}},
       {{F::kInputInt8, c_files::input_int8_c, 262}, {}},
+      {{F::kInputPixelsInt8, c_files::input_pixels_int8_c, 150}, {}},
       {{F::kOutputInt8, c_files::output_int8_c, 110}, {F::kBytes}},
       {{F::kRequantize, c_files::requantize_c, 26}, {}},
       {{F::kVectors, c_files::vectors_c, 0}, {}},

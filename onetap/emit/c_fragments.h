@@ -11,10 +11,14 @@ namespace onetap {
 
 // In the order in which they must stand in a source.
 enum class CFragment {
-  kTypes,
+  kValues,
+  kMemoryFloats,
+  kMemoryPixels,
+  kSteps,
   kTaps,
   kCodes,
   kInputFloat,
+  kInputPixelsFloat,
   kOutputFloat,
   kConvFloat,
   kAddFloat,
@@ -25,6 +29,7 @@ enum class CFragment {
   kConcatFloat,
   kBytes,
   kInputInt8,
+  kInputPixelsInt8,
   kOutputInt8,
   kRequantize,
   kVectors,

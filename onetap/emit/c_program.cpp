@@ -81,7 +81,7 @@ bool CProgram::gives_floats(const CStep& step) const {
   return is_int8() && step.planned != nullptr && onetap::gives_floats(plan(), *step.planned);
 }
 
-CProgram::CProgram(const TapNet& net, RowMode mode) {
+CProgram::CProgram(const TapNet& net, RowMode mode, CInput given) : takes(given) {
   for (const Node& node : net.graph.nodes()) {
     if (node.op != Op::kInput) check_node(node);
   }
@@ -182,8 +182,10 @@ RowProgram CProgram::row_program(const Graph& graph) const {
 }
 
 void CProgram::check_sizes() const {
-  for (const CValue& callers : {value(plan().input), values.back()}) {
-    const int64_t bytes = callers.channels * callers.height * callers.width * int64_t{sizeof(float)};
+  for (const bool is_input : {true, false}) {
+    const CValue& callers = is_input ? value(plan().input) : values.back();
+    const int64_t element = c_type_bytes(is_input ? takes : CInput::kFloats);
+    const int64_t bytes = callers.channels * callers.height * callers.width * element;
     if (bytes <= kMaxBytes) continue;
     fail_usage("[emit] expected an input and an output of at most {} bytes, got {} ('{}')", kMaxBytes, bytes,
                callers.name);

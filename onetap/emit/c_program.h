@@ -1,6 +1,7 @@
 // A frozen network as generated C runs it: values of rows of pixels in one arena, and steps that make a row at a time.
 #pragma once
 
+#include "onetap/emit/c_input.h"
 #include "onetap/plan/execution_plan.h"
 #include "onetap/plan/row_plan.h"
 #include "onetap/quant/int8_plan.h"
@@ -30,11 +31,13 @@ struct CStep {
 };
 
 struct CProgram {
-  CProgram(const TapNet& net, RowMode mode);  // of a network that outlives it
-  CProgram(const CProgram&) = delete;         // steps point into the plan
+  // Of a network that outlives it.
+  CProgram(const TapNet& net, RowMode mode, CInput given = CInput::kFloats);
+  CProgram(const CProgram&) = delete;  // steps point into the plan
   CProgram& operator=(const CProgram&) = delete;
 
   const ExecutionPlan& plan() const { return int8 ? int8->plan : *floats; }
+  bool takes_pixels() const { return takes == CInput::kPixels; }
   bool is_int8() const { return int8.has_value(); }
   int64_t element_bytes() const { return is_int8() ? 1 : 4; }
   const CValue& value(int index) const { return values[static_cast<size_t>(index)]; }
@@ -45,6 +48,7 @@ struct CProgram {
   // kUsage if the arena of this schedule is larger than offsets are.
   void check_arena() const;
 
+  const CInput takes;
   std::optional<ExecutionPlan> floats;  // of a float network,
   std::optional<Int8Plan> int8;         // or of an int8 one
   std::vector<CValue> values;           // as those of the plan; the last is the caller's output

@@ -67,28 +67,34 @@ bool is_taken_name(std::string_view name) {
 std::string header_text(const TapNet& net, const CProgram& program, const std::string& name, const CSizes& sizes) {
   const CValue &in = program.value(program.plan().input), &out = program.values.back();
   const std::string upper = upper_case(name);
+  const bool takes_pixels = program.takes_pixels();
   const auto triple = [](const std::array<float, 3>& values) {
     return fmt::format("{{{:#.9g}f, {:#.9g}f, {:#.9g}f}}", values[0], values[1], values[2]);
   };
   std::string text = generated_note(net, "how to call the network");
   text += fmt::format("#ifndef {0}_H\n#define {0}_H\n\n", upper);
+  if (takes_pixels) text += "#include <stdint.h>\n\n";
   text += fmt::format("/* Bytes of memory that a run needs, beside about {} of the stack. */\n", sizes.stack);
   text += fmt::format("#define {}_ARENA_BYTES {}\n\n", upper, program.arena_bytes);
-  text += "/* The input: planes of channels, rows first. */\n";
+  text += takes_pixels
+              ? "/* The input: pixels, bytes of 0 to 255. Planes of channels (red, green, blue), rows first. */\n"
+              : "/* The input: planes of channels, rows first. */\n";
   text += fmt::format("#define {0}_INPUT_CHANNELS {1}\n#define {0}_INPUT_HEIGHT {2}\n#define {0}_INPUT_WIDTH {3}\n",
                       upper, in.channels, in.height, in.width);
   text += fmt::format("#define {}_INPUTS {}\n", upper, in.channels * in.height * in.width);
+  if (takes_pixels) text += fmt::format("#define {}_TAKES_PIXELS 1\n", upper);
   text += fmt::format("#define {}_OUTPUTS {}\n\n", upper, out.channels * out.height * out.width);
-  text += "/* Images are scaled to (pixel / 255 - mean) / sd: red, green, blue. */\n";
+  text += takes_pixels ? "/* The code scales pixels to (pixel / 255 - mean) / sd: red, green, blue. */\n"
+                       : "/* Images are scaled to (pixel / 255 - mean) / sd: red, green, blue. */\n";
   text += fmt::format("#define {0}_MEAN {1}\n#define {0}_SD {2}\n\n", upper, triple(net.pixels.mean),
                       triple(net.pixels.sd));
   text += "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
   text += fmt::format(
-      "/* Computes {0}_OUTPUTS floats from {0}_INPUTS. `arena` has {0}_ARENA_BYTES bytes at a multiple of 4; what "
+      "/* Computes {0}_OUTPUTS floats from {0}_INPUTS{3}. `arena` has {0}_ARENA_BYTES bytes at a multiple of 4; what "
       "they\n"
       "   hold before and after is of no meaning. Calls with arenas of their own may run at the same time. */\n"
-      "void {1}_run(const float* in, float* out, void* arena);\n\n",
-      upper, name);
+      "void {1}_run(const {2}* in, float* out, void* arena);\n\n",
+      upper, name, c_type(program.takes), takes_pixels ? " pixels" : "");
   return text + "#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
 }
 
@@ -112,16 +118,15 @@ std::string selftest_text(const TapNet& net, const CProgram& program, const std:
 #define GUARD 16 /* words on either side of the arena, which must stay as they are */
 #define POISON 0xA5A5A5A5u
 
-/* An input, in units of 1/64, and the output that the reference executor computes from it. */
-static const int8_t golden_input[{NAME}_INPUTS] = {
+/* An input{unit}, and the output that the reference executor computes from it. */
+static const {byte} golden_input[{NAME}_INPUTS] = {
 {input}
 };
 static const float golden_output[{NAME}_OUTPUTS] = {
 {output}
 };
 
-static float input[{NAME}_INPUTS];
-static float output[{NAME}_OUTPUTS];
+{floats}static float output[{NAME}_OUTPUTS];
 static uint32_t memory[GUARD + ({NAME}_ARENA_BYTES + 3) / 4 + GUARD];
 
 /* 0: the outputs match; 1: they do not; 2: something beside the arena was overwritten. */
@@ -129,8 +134,7 @@ int {name}_selftest(void);
 int {name}_selftest(void) {
   const uint32_t words = sizeof memory / sizeof memory[0];
   for (uint32_t i = 0; i < words; ++i) memory[i] = POISON;
-  for (int32_t i = 0; i < {NAME}_INPUTS; ++i) input[i] = (float)golden_input[i] / 64.0f;
-  {name}_run(input, output, memory + GUARD);
+{convert}  {name}_run({in}, output, memory + GUARD);
   for (uint32_t i = 0; i < GUARD; ++i) {
     if (memory[i] != POISON || memory[words - 1 - i] != POISON) return 2;
   }
@@ -144,6 +148,8 @@ int main(void) {
 }
 #endif
 )";
+  static constexpr const char* kConvert =
+      "  for (int32_t i = 0; i < {NAME}_INPUTS; ++i) input[i] = (float)golden_input[i] / 64.0f;\n";
   // Integers give the same result everywhere; sums of floats depend on their order.
   static constexpr const char* kExact =
       "  for (int32_t i = 0; i < {NAME}_OUTPUTS; ++i) {\n"
@@ -164,6 +170,12 @@ int main(void) {
     for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
       text.replace(at, from.size(), to);
   };
+  const bool takes_pixels = program.takes_pixels();
+  replace("{unit}", takes_pixels ? " of pixels" : ", in units of 1/64");
+  replace("{byte}", takes_pixels ? "uint8_t" : "int8_t");
+  replace("{floats}", takes_pixels ? "" : "static float input[{NAME}_INPUTS];\n");
+  replace("{convert}", takes_pixels ? "" : kConvert);
+  replace("{in}", takes_pixels ? "golden_input" : "input");
   replace("{compare}", program.is_int8() ? kExact : kNear);
   replace("{input}", list_text(golden.input, "{}"));
   replace("{output}", list_text(golden.output, "{:#.9g}f"));
@@ -191,6 +203,12 @@ std::string cmake_text(const std::string& name) {
 
 std::string readme_text(const TapNet& net, const CProgram& program, const std::string& name, const CSizes& sizes) {
   const std::string upper = upper_case(name);
+  const bool takes_pixels = program.takes_pixels();
+  const std::string buffers = fmt::format("static {1} in[{0}_INPUTS]{2} out[{0}_OUTPUTS];", upper,
+                                          c_type(program.takes), takes_pixels ? ";\nstatic float" : ",");
+  const char* input = takes_pixels
+                          ? "planes of red, green and blue: pixels,\nbytes of 0 to 255. The code scales them to"
+                          : "planes of red, green and blue, scaled to";
   std::string text = fmt::format("# {}\n\nGenerated by onetap {} from the network `{}` ({}).\n\n", name, ONETAP_VERSION,
                                  identifier_part(net.graph.name()), program.is_int8() ? "int8" : "float32");
   text += fmt::format(
@@ -199,20 +217,19 @@ std::string readme_text(const TapNet& net, const CProgram& program, const std::s
       sizes.weights, sizes.positions, sizes.other, sizes.code, sizes.arena, sizes.stack);
   text += fmt::format(
       "```c\n#include \"{0}.h\"\n\nstatic uint32_t arena[({1}_ARENA_BYTES + 3) / 4];\n"
-      "static float in[{1}_INPUTS], out[{1}_OUTPUTS];\n\n{0}_run(in, out, arena);\n```\n\n",
-      name, upper);
+      "{2}\n\n{0}_run(in, out, arena);\n```\n\n",
+      name, upper, buffers);
   text += fmt::format(
       "The code is C99. It allocates nothing, writes to nothing but `out` and the arena, and includes `<stdint.h>` "
       "and\n"
-      "`<stddef.h>` alone. Weights are `const` and stay in flash. The input is planes of red, green and blue, scaled "
-      "to\n"
+      "`<stddef.h>` alone. Weights are `const` and stay in flash. The input is {3}\n"
       "(pixel / 255 - {0}_MEAN) / {0}_SD.\n\n"
       "Compile `{1}.c` and `{1}_weights.c` with the same flags: how weights are stored depends on the processor.\n\n"
       "`{1}_selftest.c` runs an input that travels along and returns 0 only if the outputs match what onetap computed\n"
       "({2}). Compile it for your device with -D{0}_NO_MAIN and call `{1}_selftest()`, or run it as a\n"
       "program:\n\n"
       "```sh\ncmake -S . -B build && cmake --build build && ctest --test-dir build\n```\n",
-      upper, name, program.is_int8() ? "exactly" : "within 1e-4 of the largest output");
+      upper, name, program.is_int8() ? "exactly" : "within 1e-4 of the largest output", input);
   if (!net.classes.empty()) {
     text += "\nOutputs:\n\n";
     for (size_t i = 0; i < net.classes.size(); ++i) text += fmt::format("{}. {}\n", i, identifier_part(net.classes[i]));
@@ -227,17 +244,23 @@ const CLayerSize& CSizes::largest() const {
                            [](const CLayerSize& a, const CLayerSize& b) { return a.bytes() < b.bytes(); });
 }
 
-std::vector<float> GoldenSample::input_floats() const {
+std::vector<float> GoldenSample::input_floats(const TapNet& net) const {
+  const auto plane = static_cast<int64_t>(input.size()) / net.graph.input().shape[0];
   std::vector<float> floats;
-  for (const int8_t value : input) floats.push_back(static_cast<float>(value) * kUnit);
+  for (size_t i = 0; i < input.size(); ++i) {
+    floats.push_back(kind == CInput::kPixels ? scaled_pixel(net.pixels, static_cast<int64_t>(i) / plane, input[i])
+                                             : static_cast<float>(input[i]) * kUnit);
+  }
   return floats;
 }
 
-GoldenSample golden_input(const Graph& graph) {
+GoldenSample golden_input(const Graph& graph, CInput kind) {
   GoldenSample golden;
+  golden.kind = kind;
   Random random(1, Purpose::kRandomNet, 1);
   for (int64_t i = 0; i < element_count(graph.input().shape); ++i) {
-    golden.input.push_back(static_cast<int8_t>(static_cast<int>(random.below(255)) - 127));
+    const auto number = [&](uint32_t count) { return static_cast<int>(random.below(count)); };
+    golden.input.push_back(static_cast<int16_t>(kind == CInput::kPixels ? number(256) : number(255) - 127));
   }
   return golden;
 }
@@ -257,6 +280,7 @@ std::string c_identifier_of(std::string_view name) {
 
 CProject c_project(const TapNet& net, const CProgram& program, const std::string& name, const GoldenSample& golden) {
   check_c_name(name);
+  if (golden.kind != program.takes) fail("[emit] expected a golden sample of the program's input");
   const CSource source(net, program, name, CSource::Purpose::kText);
   CProject project;
   project.sizes = source.sizes();
@@ -270,7 +294,7 @@ CProject c_project(const TapNet& net, const CProgram& program, const std::string
 }
 
 CProject c_project(const TapNet& net, const CProjectOptions& options, const GoldenSample& golden) {
-  return c_project(net, CProgram(net, options.mode), options.name, golden);
+  return c_project(net, CProgram(net, options.mode, options.input), options.name, golden);
 }
 
 CSizes c_sizes(const TapNet& net, const CProgram& program) {

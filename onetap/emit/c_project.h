@@ -1,6 +1,7 @@
 // A frozen network as C99: sources that need a compiler and nothing else. docs/deploy.md has how to use them.
 #pragma once
 
+#include "onetap/emit/c_input.h"
 #include "onetap/plan/row_plan.h"
 #include "onetap/tap/tap_net.h"
 
@@ -16,19 +17,22 @@ struct CProgram;
 struct CProjectOptions {
   std::string name;  // of functions and files; a C identifier
   RowMode mode = RowMode::kRows;
+  CInput input = CInput::kFloats;
 };
 
-// What travels along for the self-test: an input of value / 64 per byte, and what the reference executor makes of it.
+// What travels along for the self-test: an input of random bytes, and what the reference executor makes of it.
 struct GoldenSample {
   static constexpr float kUnit = 1.0f / 64;
 
-  std::vector<int8_t> input;
+  CInput kind = CInput::kFloats;
+  std::vector<int16_t> input;  // floats of value / 64, -127 to 127; or pixels, 0 to 255
   std::vector<float> output;
 
-  std::vector<float> input_floats() const;
+  // What the network, `net`, sees of it.
+  std::vector<float> input_floats(const TapNet& net) const;
 };
-// An input of random bytes, without the output.
-GoldenSample golden_input(const Graph& graph);
+// Without the output.
+GoldenSample golden_input(const Graph& graph, CInput kind = CInput::kFloats);
 
 struct CFile {
   std::string name, text;
@@ -66,7 +70,7 @@ void check_c_name(std::string_view name);
 std::string c_identifier_of(std::string_view name);
 
 // kUsage as by check_c_name(), or if an op has no C form, or a shape or the memory passes the limits of
-// the generated code.
+// the generated code. The sample's kind is the program's.
 CProject c_project(const TapNet& net, const CProgram& program, const std::string& name, const GoldenSample& golden);
 CProject c_project(const TapNet& net, const CProjectOptions& options, const GoldenSample& golden);
 // Without the text, which takes longer than all else.

@@ -20,7 +20,7 @@ using F = CFragment;
 
 // Sizes on a machine with addresses of 4 bytes.
 constexpr int64_t kValueBytes = 16, kStepBytes = 20, kPointerBytes = 4;
-constexpr int64_t kFloatConvBytes = 36, kInt8ConvBytes = 52, kScaleBytes = 16;
+constexpr int64_t kFloatConvBytes = 36, kInt8ConvBytes = 52, kScaleBytes = 16, kPixelInputBytes = 8;
 constexpr int64_t kMostWords = 64;     // of a list
 constexpr int64_t kWordBytes = 16;     // of a list, with DSP instructions
 constexpr int64_t kResultBytes = 256;  // of outputs that wait to be scaled
@@ -41,6 +41,16 @@ void append_number(std::string& text, T value) {
   } else {
     fmt::format_to(std::back_inserter(text), "{}", static_cast<int64_t>(value));
   }
+}
+
+// "1.0f, 2.0f"
+std::string number_row(const std::vector<float>& values) {
+  std::string text;
+  for (const float value : values) {
+    if (!text.empty()) text += ", ";
+    append_number(text, value);
+  }
+  return text;
 }
 
 // Those of two outputs, eight at a time, as the fragment kPairs defines it.
@@ -91,7 +101,8 @@ std::string generated_note(const TapNet& net, const std::string& what) {
 CSource::CSource(const TapNet& net, const CProgram& program, std::string name, Purpose purpose)
     : net_(net), program_(program), name_(std::move(name)), purpose_(purpose) {
   program.check_arena();
-  fragments_.insert(F::kTypes);
+  fragments_.insert(F::kSteps);
+  fragments_.insert(program.takes_pixels() ? F::kMemoryPixels : F::kMemoryFloats);
   for (const Node& node : net.graph.nodes()) {
     if (is_conv_step(node.op)) positions_ = std::max(positions_, node.kernel.area());
     const int64_t alphabet = node.op == Op::kTapConv ? tap_layout(net.graph, node).alphabet()
@@ -201,24 +212,46 @@ std::string CSource::window_text(const Node& node) const {
                      node.padding.h, node.padding.w, node.dilation.h, node.dilation.w);
 }
 
+std::string CSource::add_value_scale(const char* type, int value) {
+  if (!program_.is_int8()) return "NULL";
+  std::string scale;
+  append_number(scale, program_.int8->value(value).scale);
+  return add_constant(type, fmt::format("{{{}, {}}}", scale, program_.value(value).channels), 8);
+}
+
+std::string CSource::add_input(const CStep& step) {
+  if (program_.takes_pixels()) return add_pixel_input(step);
+  fragments_.insert(program_.is_int8() ? F::kInputInt8 : F::kInputFloat);
+  return add_value_scale("Input", step.output);
+}
+
+std::string CSource::add_pixel_input(const CStep& step) {
+  if (!program_.is_int8()) {
+    fragments_.insert(F::kInputPixelsFloat);
+    const CPixelFactors factors = c_pixel_factors(net_.pixels);
+    return add_constant("Input",
+                        fmt::format("{{{{{}}}, {{{}}}}}", number_row(factors.factor), number_row(factors.offset)),
+                        static_cast<int64_t>(sizeof(float) * (factors.factor.size() + factors.offset.size())));
+  }
+  fragments_.insert(F::kInputPixelsInt8);
+  const int64_t channels = program_.value(step.output).channels;
+  const std::vector<uint8_t> tables = c_pixel_tables(net_.pixels, program_.int8->value(step.output), channels);
+  const std::string array = add_array(Kind::kOther, "uint8_t", "pixels", tables);
+  return add_constant("Input", fmt::format("{{{}, {}, {}}}", array, channels, tables.size() / 256 - 1),
+                      kPixelInputBytes);
+}
+
+std::string CSource::add_output(const CStep& step) {
+  fragments_.insert(program_.is_int8() ? F::kOutputInt8 : F::kOutputFloat);
+  return add_value_scale("Output", step.inputs[0]);
+}
+
 std::pair<std::string, std::string> CSource::layer_of(const CStep& step) {
   const bool int8 = program_.is_int8();
   const auto use = [&](F floats, F bytes) { fragments_.insert(int8 ? bytes : floats); };
   if (step.planned == nullptr) {
-    const bool reads = step.inputs.empty();
-    if (reads) {
-      use(F::kInputFloat, F::kInputInt8);
-    } else {
-      use(F::kOutputFloat, F::kOutputInt8);
-    }
-    std::string layer = "NULL";
-    if (int8) {
-      const int v = reads ? step.output : step.inputs[0];
-      std::string scale;
-      append_number(scale, program_.int8->value(v).scale);
-      layer = add_constant(reads ? "Input" : "Output", fmt::format("{{{}, {}}}", scale, program_.value(v).channels), 8);
-    }
-    return {reads ? "read_input" : "write_output", layer};
+    if (step.inputs.empty()) return {"read_input", add_input(step)};
+    return {"write_output", add_output(step)};
   }
   const Node& node = *step.planned->node;
   std::string layer = "NULL", function;
@@ -481,13 +514,13 @@ std::string CSource::order_text() const {
 std::string CSource::run_text() const {
   const std::string element = program_.is_int8() ? "uint8_t" : "float";
   std::string text = fmt::format(
-      "void {0}_run(const float* in, float* out, void* arena) {{\n"
+      "void {0}_run(const {1}* in, float* out, void* arena) {{\n"
       "  Memory memory;\n"
       "  uint16_t next[sizeof steps / sizeof steps[0]] = {{0}}; /* row of each step */\n"
       "  memory.in = in;\n"
       "  memory.out = out;\n"
       "  memory.arena = (element*)arena;\n",
-      name_);
+      name_, c_type(program_.takes));
   if (program_.zeros > 0) {
     text += fmt::format("  for (int32_t i = 0; i < {}; ++i) memory.arena[i] = (element)0;\n", program_.zeros);
   }

@@ -35,6 +35,10 @@ class CSource {
   void add_step(int index);
   // What stands in a step's row: its function, and the layer's description.
   std::pair<std::string, std::string> layer_of(const CStep& step);
+  std::string add_input(const CStep& step);
+  std::string add_pixel_input(const CStep& step);
+  std::string add_output(const CStep& step);
+  std::string add_value_scale(const char* type, int value);
   std::string add_conv(const CStep& step, std::string& layer);
   void add_float_conv(const CStep& step, std::string& layer, std::string& function);
   void add_int8_conv(const CStep& step, std::string& layer, std::string& function);

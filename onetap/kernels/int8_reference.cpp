@@ -1,9 +1,9 @@
 #include "onetap/kernels/int8_reference.h"
 
+#include "onetap/base/quantized.h"
 #include "onetap/kernels/reference-inl.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace onetap::reference {
 namespace {
@@ -42,11 +42,8 @@ void finish(const Int8Epilogue& epilogue, int64_t d, int32_t sum, const ByteInpu
 }  // namespace
 
 void quantize(int64_t count, float scale, const float* x, const ByteOutput& q) {
-  const auto least = static_cast<float>(least_byte(q.dtype)), most = static_cast<float>(most_byte(q.dtype));
-  for (int64_t i = 0; i < count; ++i) {
-    const float value = std::isnan(x[i]) ? 0.0f : std::clamp(x[i] / scale, least, most);
-    q.data[i] = static_cast<std::byte>(static_cast<int32_t>(std::nearbyint(value)));
-  }
+  const int32_t least = least_byte(q.dtype), most = most_byte(q.dtype);
+  for (int64_t i = 0; i < count; ++i) q.data[i] = static_cast<std::byte>(quantized(x[i], scale, least, most));
 }
 
 void dequantize(int64_t count, float scale, const ByteInput& q, float* x) {

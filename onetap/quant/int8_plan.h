@@ -24,6 +24,7 @@ struct Int8Value {
   DType dtype = DType::kU8;
   float scale = 1;
 
+  int32_t least() const { return dtype == DType::kU8 ? 0 : -127; }
   int32_t most() const { return dtype == DType::kU8 ? 255 : 127; }
 };
 

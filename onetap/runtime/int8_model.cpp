@@ -1,7 +1,5 @@
 #include "onetap/runtime/int8_model.h"
 
-#include "onetap/kernels/int8_reference.h"
-
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -45,26 +43,7 @@ std::vector<QuadLayout> lay_out(const ExecutionPlan& plan, const std::vector<Int
   return layouts;
 }
 
-std::vector<std::array<uint8_t, 256>> make_pixel_bytes(const PixelScale& scale, const Int8Value& input) {
-  std::vector<std::array<uint8_t, 256>> tables(scale.mean.size());
-  for (size_t channel = 0; channel < tables.size(); ++channel) {
-    for (int value = 0; value < 256; ++value) {
-      const float x = scaled_pixel(scale, static_cast<int64_t>(channel), value);
-      std::byte byte{};
-      reference::quantize(1, input.scale, &x, {&byte, input.dtype});
-      tables[channel][static_cast<size_t>(value)] =
-          static_cast<uint8_t>(static_cast<uint8_t>(byte) + zero_byte(input.dtype));
-    }
-  }
-  return tables;
-}
-
 }  // namespace
-
-float scaled_pixel(const PixelScale& scale, int64_t channel, int value) {
-  const auto c = static_cast<size_t>(std::min<int64_t>(channel, static_cast<int64_t>(scale.mean.size()) - 1));
-  return static_cast<float>((value / 255.0 - static_cast<double>(scale.mean[c])) / static_cast<double>(scale.sd[c]));
-}
 
 PlannedInt8 plan_int8_quads(const TapNet& net, const Graph& graph) {
   Int8Plan planned = plan_int8(net);
@@ -91,7 +70,10 @@ PlannedInt8 plan_int8_quads(const TapNet& net, const Graph& graph) {
   }
   place_in_arena(result.plan, bytes, kLineBytes);
   const Int8Value& input = model.value(result.plan.input);
-  if (input.dtype != DType::kF32) model.pixel_bytes = make_pixel_bytes(net.pixels, input);
+  if (input.dtype != DType::kF32) model.pixel_bytes = pixel_bytes(net.pixels, input);
+  for (PixelBytes& table : model.pixel_bytes) {
+    for (uint8_t& byte : table) byte = static_cast<uint8_t>(byte + zero_byte(input.dtype));
+  }
   return result;
 }
 

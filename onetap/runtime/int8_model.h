@@ -4,19 +4,18 @@
 #include "onetap/kernels/int8_conv.h"
 #include "onetap/kernels/int8_layout.h"
 #include "onetap/quant/int8_plan.h"
+#include "onetap/quant/pixel_bytes.h"
 
-#include <array>
 #include <memory>
 #include <vector>
 
 namespace onetap {
 
 struct Int8Model {
-  std::vector<Int8Value> values;    // as the plan's values
-  std::vector<Int8Step> steps;      // as the plan's steps
-  std::vector<QuadLayout> layouts;  // of values; those of F32 have no place in the arena
-  // By channel (the last one for all that follow it) and value of a pixel: the byte of the network's input.
-  std::vector<std::array<uint8_t, 256>> pixel_bytes;
+  std::vector<Int8Value> values;        // as the plan's values
+  std::vector<Int8Step> steps;          // as the plan's steps
+  std::vector<QuadLayout> layouts;      // of values; those of F32 have no place in the arena
+  std::vector<PixelBytes> pixel_bytes;  // by pixel_channel(); more by zero(), as bytes in quads are
 
   const Int8Value& value(int index) const { return values[static_cast<size_t>(index)]; }
   const QuadLayout& layout(int index) const { return layouts[static_cast<size_t>(index)]; }
@@ -40,9 +39,5 @@ struct PlannedInt8 {
   ExecutionPlan plan;
 };
 PlannedInt8 plan_int8_quads(const TapNet& net, const Graph& graph);
-
-// What a network sees of a pixel: (value / 255 - mean) / sd, computed in doubles. Images have 3 channels, or 1, which
-// is then the first; further ones are scaled as the third.
-float scaled_pixel(const PixelScale& scale, int64_t channel, int value);
 
 }  // namespace onetap

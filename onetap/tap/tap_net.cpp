@@ -9,6 +9,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace onetap {
@@ -65,6 +66,15 @@ void check_pixels(const PixelScale& pixels) {
   for (const float sd : pixels.sd) {
     if (!std::isfinite(sd) || sd <= 0) fail_data("[tap] expected a finite sd of pixels above 0, got {}", sd);
   }
+}
+
+size_t pixel_channel(int64_t channel) {
+  return static_cast<size_t>(std::min<int64_t>(channel, static_cast<int64_t>(PixelScale().mean.size()) - 1));
+}
+
+float scaled_pixel(const PixelScale& pixels, int64_t channel, int value) {
+  const size_t c = pixel_channel(channel);
+  return static_cast<float>((value / 255.0 - static_cast<double>(pixels.mean[c])) / static_cast<double>(pixels.sd[c]));
 }
 
 bool follows_weight_type(const Node& node) {

@@ -47,6 +47,12 @@ struct PixelScale {
 // kData unless its numbers are finite and sd is above 0.
 void check_pixels(const PixelScale& pixels);
 
+// Which of the PixelScale's numbers a channel has: images have 3 channels, or 1, which is then the first; further ones
+// are scaled as the third.
+size_t pixel_channel(int64_t channel);
+// (value / 255 - mean) / sd, computed in doubles.
+float scaled_pixel(const PixelScale& pixels, int64_t channel, int value);
+
 struct TapNet {
   Graph graph;
   std::unordered_map<std::string, LayerTensors> layers;  // by node name

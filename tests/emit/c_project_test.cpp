@@ -5,12 +5,16 @@
 #include "onetap/emit/c_program.h"
 #include "onetap/emit/dense_form.h"
 #include "onetap/graph/text.h"
+#include "onetap/runtime/session.h"
 #include "onetap/tap/moved_kernel.h"
 #include "tests/emit/zoo_net.h"
 #include "tests/quant/random_int8_net.h"
 #include "tests/support/support.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 
 namespace onetap {
@@ -34,11 +38,12 @@ int exit_code(const std::string& command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
-CProject project_of(const TapNet& net, RowMode mode) {
+CProject project_of(const TapNet& net, RowMode mode, CInput input = CInput::kFloats) {
   CProjectOptions options;
   options.name = "net";
   options.mode = mode;
-  return c_project(net, options, golden_of(net));
+  options.input = input;
+  return c_project(net, options, golden_of(net, input));
 }
 
 void write_project(const std::filesystem::path& folder, const CProject& project) {
@@ -53,12 +58,21 @@ constexpr const char* kCheck = R"(#include "net.h"
 #include <stdlib.h>
 #include <string.h>
 int net_selftest(void);
-static float in[NET_INPUTS], out[3][NET_OUTPUTS];
+#ifdef NET_TAKES_PIXELS
+typedef uint8_t input;
+#define NUMBER(i) (uint8_t)(37 * i % 256)
+#else
+typedef float input;
+#define NUMBER(i) (float)(i % 37 - 18) / 9.0f
+#endif
+static float out[3][NET_OUTPUTS];
 int main(void) {
   const int failed = net_selftest();
+  input* in = malloc(NET_INPUTS * sizeof *in);
   long high = -1;
   if (failed != 0) return printf("the self-test returns %d\n", failed), 1;
-  for (int i = 0; i < NET_INPUTS; ++i) in[i] = (float)(i % 37 - 18) / 9.0f;
+  if (in == NULL) return 2;
+  for (int i = 0; i < NET_INPUTS; ++i) in[i] = NUMBER(i);
   for (int run = 0; run < 3; ++run) {
     unsigned char* arena = malloc(NET_ARENA_BYTES);
     const int fill = run == 0 ? 0 : 255;
@@ -73,15 +87,17 @@ int main(void) {
       if (!(out[run][i] >= out[0][i] && out[run][i] <= out[0][i])) return printf("output %d, run %d\n", i, run), 1;
     }
   }
+  free(in);
   if (high / 4 != (NET_ARENA_BYTES - 1) / 4) return printf("the last byte written is %ld\n", high), 1;
   return 0;
 }
 )";
 
 // Neither compiler warns, and self-test and check pass: under gcc's sanitizers, or under Valgrind.
-void expect_checked(const TapNet& net, RowMode mode, const std::string& what, bool valgrind = false) {
+void expect_checked(const TapNet& net, RowMode mode, const std::string& what, bool valgrind = false,
+                    CInput input = CInput::kFloats) {
   const TempDir folder;
-  write_project(folder.path(), project_of(net, mode));
+  write_project(folder.path(), project_of(net, mode, input));
   write_text(folder / "check.c", kCheck);
   const std::string program = (folder / "check").string(), log = (folder / "log").string();
   const auto succeeds = [&](const std::string& command) {
@@ -96,6 +112,78 @@ void expect_checked(const TapNet& net, RowMode mode, const std::string& what, bo
   if (!has_program("gcc")) GTEST_SKIP() << "no gcc";
   succeeds(fmt::format("gcc -DNET_NO_MAIN {} {} {} -o {}", kStrict, valgrind ? "-O1 -g" : kSanitize, files, program));
   succeeds((valgrind ? "valgrind -q --error-exitcode=9 " : "") + program);
+}
+
+// Reads images of bytes, one after the other, and writes what the network makes of them.
+constexpr const char* kFilter = R"(#include "net.h"
+#include <stdio.h>
+static uint8_t in[NET_INPUTS];
+static float out[NET_OUTPUTS];
+static uint32_t arena[NET_ARENA_BYTES / 4 + 1];
+int main(void) {
+  while (fread(in, 1, NET_INPUTS, stdin) == NET_INPUTS) {
+    net_run(in, out, arena);
+    if (fwrite(out, sizeof out, 1, stdout) != 1) return 1;
+  }
+  return 0;
+}
+)";
+
+// Every value of a pixel in order, then random ones.
+std::vector<uint8_t> pixel_images(const TapNet& net, int64_t count) {
+  const int64_t inputs = element_count(net.graph.input().shape);
+  Random random(7, Purpose::kTest);
+  std::vector<uint8_t> images;
+  for (int64_t i = 0; i < count * inputs; ++i) {
+    images.push_back(static_cast<uint8_t>(i < inputs ? static_cast<uint32_t>(i % 256) : random.below(256)));
+  }
+  return images;
+}
+
+std::vector<float> session_outputs(const TapNet& net, const std::vector<uint8_t>& images, int64_t count) {
+  Session session(std::make_shared<const Model>(net));
+  std::vector<float> outputs(static_cast<size_t>(count * session.model().output_floats()));
+  session.run_pixels(images.data(), count, outputs.data());
+  return outputs;
+}
+
+std::vector<float> generated_outputs(const TapNet& net, const std::vector<uint8_t>& images) {
+  const TempDir folder;
+  write_project(folder.path(), project_of(net, RowMode::kRows, CInput::kPixels));
+  write_text(folder / "filter.c", kFilter);
+  write_text(folder / "images", std::string(images.begin(), images.end()));
+  EXPECT_EQ(exit_code(fmt::format("cd {} && gcc {} -O1 filter.c net.c net_weights.c -o filter && "
+                                  "./filter <images >outputs",
+                                  folder.path().string(), kStrict)),
+            0);
+  const std::string bytes = read_text(folder / "outputs");
+  std::vector<float> outputs(bytes.size() / sizeof(float));
+  std::memcpy(outputs.data(), bytes.data(), outputs.size() * sizeof(float));
+  return outputs;
+}
+
+// The self-test and the check pass, and images of pixels give what a session gives: the same bytes in int8, and in
+// floats the same but for the order of sums.
+void expect_pixels_checked(const TapNet& net, const std::string& what) {
+  constexpr int64_t kImages = 5;
+  expect_checked(net, RowMode::kRows, what, false, CInput::kPixels);
+  if (!has_program("gcc")) return;
+  const std::vector<uint8_t> images = pixel_images(net, kImages);
+  const std::vector<float> expected = session_outputs(net, images, kImages), got = generated_outputs(net, images);
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  if (net.is_int8()) {
+    EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0) << what;
+    return;
+  }
+  float largest = 0;
+  for (const float value : expected) largest = std::max(largest, std::abs(value));
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-4f * largest) << what << ", output " << i;
+}
+
+TapNet text_net(const std::string& text, const PixelScale& pixels = testing::kPixels) {
+  TapNet net = random_tap_net(parse_network("onetap-net 1\n" + text), 1);
+  net.pixels = pixels;
+  return net;
 }
 
 NetSpec small_spec(const std::string& arch, int64_t width) {
@@ -157,12 +245,103 @@ TEST(CProject, NetworksWithReLU6PassTheirSelfTests) {
   }
 }
 
+TEST(CProject, PixelsGiveWhatASessionMakesOfThem) {
+  for (const char* share : {"dense", "1", "4x4", "4x4-drop"}) {
+    TapNet net = testing::zoo_net(small_spec("resnet8", 4), share);
+    net.pixels = testing::kPixels;
+    expect_pixels_checked(net, share);
+    expect_pixels_checked(testing::quantized(net, 1), std::string("int8 ") + share);
+  }
+}
+
+TEST(CProject, PixelsOfRandomNetworksGiveWhatASessionMakesOfThem) {
+  for (uint64_t seed = 0; seed < testing::sweep_cases(4); ++seed) {
+    TapNet net = testing::random_net(seed);
+    net.pixels = testing::kPixels;
+    expect_pixels_checked(net, "seed " + std::to_string(seed));
+    expect_pixels_checked(testing::quantized(net, seed), "int8 seed " + std::to_string(seed));
+  }
+}
+
+// One channel, channels that share their table or the last one's, vectors, and pixels that leave as they came.
+TEST(CProject, PixelsOfEveryShapeGiveWhatASessionMakesOfThem) {
+  const std::string conv = "c = conv x out=6 kernel=3 pad=1\nr = relu c\np = gap r\nf = linear p out=3\n";
+  const PixelScale equal{{0.5f, 0.5f, 0.5f}, {0.5f, 0.5f, 0.5f}}, wide{{0.5f, 0.1f, 2.0f}, {0.01f, 100.0f, 3e-5f}};
+  const std::pair<std::string, PixelScale> networks[] = {{"x = input 1x16x16\n" + conv, testing::kPixels},
+                                                         {"x = input 2x16x17\n" + conv, testing::kPixels},
+                                                         {"x = input 5x16x16\n" + conv, testing::kPixels},
+                                                         {"x = input 4x16x16\n" + conv, equal},
+                                                         {"x = input 3x16x16\n" + conv, wide},
+                                                         {"x = input 300\nf = linear x out=7\n", testing::kPixels},
+                                                         {"x = input 3x16x16\nr = relu x\n", testing::kPixels}};
+  for (const auto& [text, pixels] : networks) {
+    const TapNet net = text_net(text, pixels);
+    expect_pixels_checked(net, text);
+    expect_pixels_checked(testing::quantized(net, 1), "int8 " + text);
+  }
+}
+
+TEST(CProject, CountsTheTablesOfPixels) {
+  const auto tables = [](const TapNet& net, CInput input) {
+    return c_sizes(net, CProgram(net, RowMode::kRows, input)).other;
+  };
+  const auto more = [&](const TapNet& net) { return tables(net, CInput::kPixels) - tables(net, CInput::kFloats); };
+  const auto bytes_of = [](const char* shape, const PixelScale& pixels) {
+    return testing::quantized(text_net(fmt::format("x = input {}\nc = conv x out=2\n", shape), pixels), 1);
+  };
+  EXPECT_EQ(more(bytes_of("1x4x4", testing::kPixels)), 256);
+  EXPECT_EQ(more(bytes_of("2x4x4", testing::kPixels)), 2 * 256);
+  EXPECT_EQ(more(bytes_of("3x4x4", testing::kPixels)), 3 * 256);
+  EXPECT_EQ(more(bytes_of("5x4x4", testing::kPixels)), 3 * 256);
+  EXPECT_EQ(more(bytes_of("3x4x4", PixelScale())), 256);
+  EXPECT_EQ(more(text_net("x = input 3x4x4\nc = conv x out=2\n")), 6 * 4);  // a factor and an offset by channel
+}
+
+TEST(CProject, TheHeaderSaysWhatTheInputIs) {
+  const TapNet net = text_net("x = input 3x4x4\nc = conv x out=2\n");
+  const auto header = [&](CInput input) { return project_of(net, RowMode::kRows, input).files.at(0).text; };
+  const std::string pixels = header(CInput::kPixels), floats = header(CInput::kFloats);
+  for (const char* part :
+       {"void net_run(const uint8_t* in, float* out, void* arena);", "#include <stdint.h>", "bytes of 0 to 255",
+        "#define NET_TAKES_PIXELS 1", "#define NET_INPUTS 48", "#define NET_MEAN {0.500000000f, 0.449999988f"}) {
+    EXPECT_NE(pixels.find(part), std::string::npos) << part;
+  }
+  EXPECT_NE(floats.find("void net_run(const float* in, float* out, void* arena);"), std::string::npos);
+  EXPECT_EQ(floats.find("PIXELS"), std::string::npos);
+}
+
+TEST(CProject, RefusesPixelsThatItCannotScale) {
+  const std::string text = "x = input 3x4x4\nc = conv x out=2\nd = conv c out=2\n";
+  const auto pixels_of = [](const TapNet& net) { c_sizes(net, CProgram(net, RowMode::kRows, CInput::kPixels)); };
+  expect_error(ErrorKind::kUsage, "that floats can hold, got mean 0.5 and sd 1e-42", [&] {
+    pixels_of(text_net(text, {{0, 0.5f, 0}, {1, 1e-42f, 1}}));
+  });
+  expect_error(ErrorKind::kUsage, "that floats can hold, got mean 1e+30", [&] {
+    pixels_of(text_net(text, {{0, 0, 1e30f}, {1, 1, 1e-10f}}));
+  });
+  // What reads the input in floats, and so its scale is missing; or a later layer.
+  for (const char* layer : {"c", "d"}) {
+    QuantizeOptions options;
+    options.kept = {layer};
+    const TapNet net = testing::quantized(text_net(text), 1, options);
+    expect_error(ErrorKind::kUsage, fmt::format("got floats ('{}'): quantize it too", layer), [&] { pixels_of(net); });
+  }
+  const TapNet net = text_net(text);
+  CProjectOptions options;
+  options.name = "net";
+  options.input = CInput::kPixels;
+  expect_error(ErrorKind::kFailure, "a golden sample of the program's input",
+               [&] { c_project(net, options, golden_of(net)); });
+}
+
 TEST(CProject, ReadsNothingThatWasNotWritten) {
   if (!has_program("valgrind")) GTEST_SKIP() << "no valgrind";
   for (const char* share : {"dense", "1", "4x4-drop"}) {
     const TapNet net = testing::zoo_net(small_spec("resnet8", 4), share);
     expect_checked(net, RowMode::kRows, share, true);
     expect_checked(testing::quantized(net, 1), RowMode::kRows, std::string("int8 ") + share, true);
+    expect_checked(testing::quantized(net, 1), RowMode::kRows, std::string("int8 pixels ") + share, true,
+                   CInput::kPixels);
   }
 }
 

@@ -1,8 +1,9 @@
 // Writes generated C of networks with random weights, for tests and measurements on other machines.
-//   dump_c FOLDER ARCH WIDTH SHARE TYPE SCHEDULE
+//   dump_c FOLDER ARCH WIDTH SHARE TYPE SCHEDULE [INPUT]
 // ARCH: an architecture of the zoo, random:SEED, or signed (taps that read values of both signs). SHARE: dense, or what
 // sal layers share (1, 4, 4x4, all, ...); -drop behind it leaves a quarter of the sets empty. TYPE: float or int8.
-// SCHEDULE: rows or layers. The sources go to FOLDER and are called net; what they need is printed.
+// SCHEDULE: rows or layers. INPUT: floats (default) or pixels. The sources go to FOLDER and are called net; what they
+// need is printed.
 #include "onetap/base/file.h"
 #include "onetap/emit/c_project.h"
 #include "onetap/graph/text.h"
@@ -36,14 +37,16 @@ TapNet network(const std::string& arch, int64_t width, const std::string& share)
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 7) return 2;
+  if (argc != 7 && argc != 8) return 2;
   try {
     TapNet net = network(argv[2], std::atoll(argv[3]), argv[4]);
     if (std::string(argv[5]) == "int8") net = quantized(net, 1);
+    net.pixels = kPixels;
     CProjectOptions options;
     options.name = "net";
     options.mode = std::string(argv[6]) == "rows" ? RowMode::kRows : RowMode::kLayers;
-    const CProject project = c_project(net, options, golden_of(net));
+    if (argc == 8 && std::string(argv[7]) == "pixels") options.input = CInput::kPixels;
+    const CProject project = c_project(net, options, golden_of(net, options.input));
     const std::filesystem::path folder = argv[1];
     make_directories(folder);
     for (const CFile& file : project.files) write_file_atomic(folder / file.name, file.text);

@@ -41,7 +41,9 @@ DSP_NETWORKS = [("resnet8", "6", "4x4"), ("resnet8", "28", "4x4"), ("resnet8", "
 # With and without lists, words that lie apart, large kernels, many steps.
 SIZED_NETWORKS = [("dense", "int8", "resnet8", "16"), ("4x4", "int8", "resnet8", "16"), ("1", "int8", "resnet8", "68"),
                   ("dense", "int8", "mobilenetv2", "4"), ("4x4", "int8", "resnet44", "4"), ("dense", "int8", "random:3", "0"),
-                  ("4x4", "float", "resnet8", "8"), ("dense", "float", "mobilenetv2", "4")]
+                  ("4x4", "float", "resnet8", "8"), ("dense", "float", "mobilenetv2", "4"),
+                  ("4x4", "int8", "resnet8", "16", "pixels"), ("dense", "int8", "random:3", "0", "pixels"),
+                  ("4x4", "float", "resnet8", "8", "pixels")]
 
 
 def has(*tools):
@@ -73,6 +75,25 @@ class Verb(CommandTest):
         self.write("c/small_weights.c", text[:begin] + "9.5f," + text[text.index(",", begin) + 1:])
         subprocess.run(["cc", *STRICT, *sources, "-o", self.path("selftest")], check=True)
         self.assertEqual(subprocess.run([self.path("selftest")]).returncode, 1)
+
+    def test_pixels(self):
+        tap = self.network()
+        said = json.loads(self.succeeds("export", tap, "--to", "c", "-o", self.path("c"), "--input", "pixels", "--json").stdout)
+        self.assertEqual(said["input"], "pixels")
+        said = json.loads(self.succeeds("export", tap, "--to", "c", "-o", self.path("default"), "--json").stdout)
+        self.assertEqual(said["input"], "floats")
+        self.succeeds("export", tap, "--to", "c", "-o", self.path("floats"), "--input", "floats")
+        self.assertEqual(self.contents(self.path("default")), self.contents(self.path("floats")))
+        files = self.contents(self.path("c"))
+        self.assertIn(b"void small_run(const uint8_t* in, float* out, void* arena);", files["small.h"])
+        self.assertIn(b"static uint8_t in[SMALL_INPUTS];", files["README.md"])
+        self.refused(2, "--input", "export", tap, "--to", "c", "-o", self.path("none"), "--input", "bytes")
+        self.assertFalse(os.path.exists(self.path("none")))
+        if not has("cmake", "cc"):
+            self.skipTest("no cmake or no C compiler")
+        for command in (["cmake", "-S", self.path("c"), "-B", self.path("build")], ["cmake", "--build", self.path("build")],
+                        [self.path("build", "small_selftest")]):
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
     def test_active_shifts_are_written(self):
         moved = self.network("asresnet20", "--width", "4", name="moved")
@@ -161,6 +182,7 @@ class Verb(CommandTest):
         tap = self.network()
         for to, flags, own in (("onnx", ["--flash", "256K"], "c"), ("onnx", ["--ram", "9K"], "c"), ("onnx", ["--json"], "c"),
                                ("safetensors", ["--name", "net"], "c"), ("safetensors", ["--schedule", "rows"], "c"),
+                               ("onnx", ["--input", "pixels"], "c"),
                                ("c", ["--opset", "13"], "onnx"), ("safetensors", ["--form", "shift"], "onnx"),
                                ("c", ["--batch", "1"], "onnx"), ("onnx", ["--checkpoint", "best"], "safetensors")):
             self.refused(2, f"[export] {flags[0]} is a flag of --to {own}, got --to {to}", "export", tap, "--to", to, *flags,
@@ -198,10 +220,10 @@ class Verb(CommandTest):
 
 
 class Processors(CommandTest):
-    def dump(self, share, kind, schedule, arch="resnet8", width="8"):
+    def dump(self, share, kind, schedule, arch="resnet8", width="8", given="floats"):
         folder = self.path("net")
         shutil.rmtree(folder, ignore_errors=True)
-        words = subprocess.run([DUMP_C, folder, arch, width, share, kind, schedule], check=True, stdout=subprocess.PIPE,
+        words = subprocess.run([DUMP_C, folder, arch, width, share, kind, schedule, given], check=True, stdout=subprocess.PIPE,
                                text=True).stdout.split()
         self.printed = dict(zip(words[::2], map(int, words[1::2])))
         return [os.path.join(folder, name) for name in SOURCES]
@@ -223,8 +245,8 @@ class Processors(CommandTest):
 
     @unittest.skipUnless(has("arm-none-eabi-gcc", "arm-none-eabi-nm"), "no arm-none-eabi-gcc")
     def test_flash_is_what_is_printed(self):
-        for share, kind, arch, width in SIZED_NETWORKS:
-            sources = self.dump(share, kind, "rows", arch, width)[:2]
+        for share, kind, arch, width, *given in SIZED_NETWORKS:
+            sources = self.dump(share, kind, "rows", arch, width, *given)[:2]
             objects = [self.path(os.path.basename(source) + ".o") for source in sources]
             for source, made in zip(sources, objects):
                 subprocess.run(["arm-none-eabi-gcc", "-std=c99", "-Os", "-mthumb", *CORTEX["M4"][0], "-c", source, "-o", made],
@@ -234,19 +256,19 @@ class Processors(CommandTest):
             symbols = [words for line in text.splitlines() if len(words := line.split()) == 4]
             def size(kinds):
                 return sum(int(words[1]) for words in symbols if words[2] in kinds and not words[3].startswith("zero"))
-            printed, what = self.printed, (share, kind, arch, width)
+            printed, what = self.printed, (share, kind, arch, width, *given)
             self.assertEqual(size("rR"), printed["weights"] + printed["positions"] + printed["tables"], what)
             self.assertEqual(size("bBdDC"), 0, what)
             self.assertTrue(0.98 * size("tT") <= printed["code"] <= 1.2 * size("tT"), (what, size("tT"), printed["code"]))
 
     @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
     def test_the_stack_is_what_is_printed(self):
-        for share, kind, arch, width in SIZED_NETWORKS:
-            sources = self.dump(share, kind, "rows", arch, width)[:2]
+        for share, kind, arch, width, *given in SIZED_NETWORKS:
+            sources = self.dump(share, kind, "rows", arch, width, *given)[:2]
             measured = int(self.runs_on_cortex_m("M4", ["-DFUNCTION_PREFIX=net", "-DPREFIX=NET", '-DHEADER="net.h"',
                                                         "-I" + self.path("net"), *sources, BOARD + "/stack.c"], arch))
             printed = self.printed["stack"]
-            self.assertTrue(measured <= printed <= 1.15 * measured, (share, kind, arch, width, measured, printed))
+            self.assertTrue(measured <= printed <= 1.15 * measured, (share, kind, arch, width, given, measured, printed))
 
     @unittest.skipUnless(has("arm-none-eabi-gcc", "arm-none-eabi-nm"), "no arm-none-eabi-gcc")
     def test_flash_without_dsp_instructions_is_what_is_printed(self):
@@ -274,6 +296,24 @@ class Processors(CommandTest):
             sources = self.dump(*network)
             for cpu in CORTEX:
                 self.passes_on_cortex_m(cpu, sources, network)
+
+    @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
+    def test_self_tests_of_pixels_pass_on_cortex_m(self):
+        for share, kind in (("4x4", "int8"), ("1", "int8"), ("4x4", "float")):
+            sources = self.dump(share, kind, "rows", given="pixels")
+            for cpu in ("M0+", "M4"):
+                self.passes_on_cortex_m(cpu, sources, (share, kind, "pixels"))
+
+    # What --input pixels is for: each of these rows was divided by the scale in floats, which a Cortex-M0+ has not.
+    @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
+    def test_pixels_are_read_with_fewer_instructions(self):
+        count = os.path.join(BOARD, "..", "..", "..", "scripts", "count-c")
+        first = {}
+        for given in ("floats", "pixels"):
+            self.dump("4x4", "int8", "rows", given=given)
+            lines = subprocess.run([count, self.path("net"), "m0"], check=True, stdout=subprocess.PIPE, text=True).stdout
+            first[given] = int(lines.splitlines()[0].split()[1])
+        self.assertLess(20 * first["pixels"], first["floats"])
 
     @unittest.skipUnless(has("arm-none-eabi-gcc", "qemu-system-arm"), "no arm-none-eabi-gcc or qemu-system-arm")
     def test_every_convolution_with_vectors_passes(self):

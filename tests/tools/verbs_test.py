@@ -263,7 +263,8 @@ class Completion(CommandTest):
 
     TARGETS = "avx512vnni avxvnni avx512 avx2 sse4 sse2 neondot neon plain"  # of floats and of int8
     # The words so far, and what must be offered next: by every shell the same.
-    VALUES = ((["export", "--schedule"], "rows layers"), (["sweep", "--schedule"], "step cosine"),
+    VALUES = ((["export", "--schedule"], "rows layers"), (["export", "--input"], "floats pixels"),
+              (["sweep", "--schedule"], "step cosine"),
               (["export", "--to"], "safetensors onnx c"), (["frontier", "--against"], "onnxruntime"),
               (["bench", "--against"], "dense one-thread float onnxruntime libtorch"),
               (["quantize", "--calibration"], "minmax percentile mse"), (["count", "--rules"], "paper plain"),

@@ -112,6 +112,10 @@ void add_export(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"rows", "layers"}))
       ->option_text("HOW [rows]")
       ->group(flags_of("c"));
+  verb->add_option("--input", to_c->input, "what the C code takes: scaled floats, or pixels (bytes of 0 to 255)")
+      ->check(CLI::IsMember({"floats", "pixels"}))
+      ->option_text("WHAT [floats]")
+      ->group(flags_of("c"));
   const auto add_limit = [&](const char* flag, const char* help, int64_t& bytes) {
     verb->add_option_function<std::string>(
             flag, [flag, &bytes](const std::string& text) { bytes = parse_memory(text, flag); }, help)

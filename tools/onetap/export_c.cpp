@@ -65,6 +65,10 @@ void write_c_folder(const fs::path& folder, const std::vector<CFile>& files) {
   staged.commit();
 }
 
+CInput c_input(const ExportCArguments& options) {
+  return options.input == "pixels" ? CInput::kPixels : CInput::kFloats;
+}
+
 // A network planned by both schedules, and what it needs by the chosen one.
 struct SizeColumn {
   std::string title;
@@ -73,11 +77,11 @@ struct SizeColumn {
   CSizes sizes;
   double macs = 0;
 
-  SizeColumn(std::string name, const TapNet& net, const std::string& schedule)
+  SizeColumn(std::string name, const TapNet& net, const ExportCArguments& options)
       : title(std::move(name)),
-        rows(net, RowMode::kRows),
-        layers(net, RowMode::kLayers),
-        chosen(schedule == "rows" ? rows : layers),
+        rows(net, RowMode::kRows, c_input(options)),
+        layers(net, RowMode::kLayers, c_input(options)),
+        chosen(options.schedule == "rows" ? rows : layers),
         sizes(c_sizes(net, chosen)),
         macs(count_network(net.graph, CountRules::kPaper).macs) {}
 };
@@ -99,7 +103,7 @@ nlohmann::ordered_json size_json(const SizeColumn& column) {
 
 void print_c_sizes(const ExportCArguments& options, const std::deque<SizeColumn>& columns) {
   if (options.json) {
-    nlohmann::ordered_json object = {{"out", options.out}};
+    nlohmann::ordered_json object = {{"out", options.out}, {"input", options.input}};
     object["network"] = size_json(columns[0]);
     if (columns.size() > 1) object["dense"] = size_json(columns[1]);
     std::cout << json_text(object, 2) << '\n';
@@ -143,9 +147,9 @@ std::string project_name(const ExportCArguments& options) {
 }
 
 // An input, and what the reference makes of it.
-GoldenSample golden_sample(const TapNet& net) {
-  GoldenSample golden = golden_input(net.graph);
-  const std::vector<float> input = golden.input_floats();
+GoldenSample golden_sample(const TapNet& net, CInput kind) {
+  GoldenSample golden = golden_input(net.graph, kind);
+  const std::vector<float> input = golden.input_floats(net);
   golden.output = net.is_int8() ? Int8Reference(net).run(input.data()) : run_reference(net, input.data());
   if (!std::all_of(golden.output.begin(), golden.output.end(), [](float value) { return std::isfinite(value); })) {
     fail("[export] expected finite outputs, got nan or inf");
@@ -165,15 +169,15 @@ void export_c(const ExportCArguments& options) {
   active_shifts_to_convs(net);  // which have a C form
   std::deque<SizeColumn> columns;
   const CProject project = naming_file(source, [&] {
-    const SizeColumn& column = columns.emplace_back(name, net, options.schedule);
+    const SizeColumn& column = columns.emplace_back(name, net, options);
     check_c_limits(options, column.sizes);  // before anything is computed
-    return c_project(net, column.chosen, name, golden_sample(net));
+    return c_project(net, column.chosen, name, golden_sample(net, c_input(options)));
   });
   write_c_folder(options.out, project.files);
   std::optional<TapNet> dense;  // which its column refers to
   if (is_pruned) {
     dense = dense_form(net);
-    columns.emplace_back("dense", *dense, options.schedule);
+    columns.emplace_back("dense", *dense, options);
   }
   print_c_sizes(options, columns);
 }

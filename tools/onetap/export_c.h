@@ -11,6 +11,7 @@ struct ExportCArguments {
   std::string source, out;
   std::optional<std::string> name;  // none: that of the .tap file
   std::string schedule = "rows";
+  std::string input = "floats";
   int64_t flash = 0, ram = 0;  // limits in bytes; 0: none
   bool json = false;
 };

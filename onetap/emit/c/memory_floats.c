@@ -1,0 +1,6 @@
+/* What the caller gave. */
+typedef struct {
+  const float* in;
+  float* out;
+  element* arena;
+} Memory;
