@@ -193,11 +193,14 @@ std::string cmake_text(const std::string& name) {
       "add_library({0} STATIC {0}.c {0}_weights.c)\n"
       "target_include_directories({0} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n"
       "set_target_properties({0} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)\n\n"
-      "add_executable({0}_selftest {0}_selftest.c)\n"
-      "target_link_libraries({0}_selftest PRIVATE {0})\n"
-      "set_target_properties({0}_selftest PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)\n\n"
-      "enable_testing()\n"
-      "add_test(NAME {0}_selftest COMMAND {0}_selftest)\n",
+      "# A program of its own, which firmware cannot have: not with add_subdirectory().\n"
+      "if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)\n"
+      "  add_executable({0}_selftest {0}_selftest.c)\n"
+      "  target_link_libraries({0}_selftest PRIVATE {0})\n"
+      "  set_target_properties({0}_selftest PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)\n\n"
+      "  enable_testing()\n"
+      "  add_test(NAME {0}_selftest COMMAND {0}_selftest)\n"
+      "endif()\n",
       name, ONETAP_VERSION);
 }
 

@@ -271,8 +271,8 @@ Shape shape_by_op(const Node& node, const std::vector<Shape>& inputs) {
       check_image(node, inputs[0]);
       return {inputs[0][0]};
     case Op::kBatchNorm:
-      if (!(node.epsilon > 0 && node.epsilon <= 1)) {
-        fail_usage("[graph] {}: expected eps above 0 and at most 1, got {}", node.name, node.epsilon);
+      if (!(node.epsilon >= 0 && node.epsilon <= 1)) {
+        fail_usage("[graph] {}: expected eps in 0..1, got {}", node.name, node.epsilon);
       }
       [[fallthrough]];
     case Op::kAffine:
@@ -385,8 +385,10 @@ Shape infer_shape(const Node& node, const std::vector<Shape>& inputs) {
   const OpInfo& info = op_info(node.op);
   const int count = static_cast<int>(inputs.size());
   if (count < info.min_inputs || count > info.max_inputs) {
-    fail_usage("[graph] {}: expected {}{} input(s) for {}, got {}", node.name, info.min_inputs,
-               info.max_inputs > info.min_inputs ? " or more" : "", info.name, count);
+    const std::string range = info.max_inputs > info.min_inputs
+                                  ? fmt::format("{} to {}", info.min_inputs, info.max_inputs)
+                                  : std::to_string(info.min_inputs);
+    fail_usage("[graph] {}: expected {} input(s) for {}, got {}", node.name, range, info.name, count);
   }
   Shape shape = shape_by_op(node, inputs);
   if (shape.empty()) fail_usage("[graph] {}: expected a shape C or CxHxW, got none", node.name);

@@ -12,6 +12,10 @@
 namespace onetap {
 namespace {
 
+constexpr const char* kOtherActivation =
+    "an activation that networks have in its place: Relu, Clip 0..6, Sigmoid, HardSigmoid, HardSwish or x * Sigmoid(x)";
+constexpr const char* kOtherNorm = "BatchNormalization in its place";
+
 constexpr size_t kMaxNotes = 20;
 
 // Numbers that operators of constants may compute in all: for each one that was read from the model, and besides.
@@ -32,7 +36,9 @@ void Operator::check_extents(size_t count) const {
 }
 
 std::string Operator::where() const {
-  return fmt::format("{} '{}' (opset {})", node.op_type(), node.name(), opset);
+  // Some exporters name values alone.
+  const bool is_named = !node.name().empty() || node.output_size() == 0;
+  return fmt::format("{} '{}' (opset {})", node.op_type(), is_named ? node.name() : node.output(0), opset);
 }
 
 const onnx::Attribute* Operator::find(std::string_view name) const {
@@ -184,7 +190,10 @@ bool Converter::has_one_reader(const std::string& value) const {
 }
 
 const OnnxValue& Converter::input(const Operator& op, int index) {
-  if (!op.has_input(index)) op.refuse(fmt::format("{} inputs or more, got {}", index + 1, op.node.input_size()));
+  if (index >= op.node.input_size()) {
+    op.refuse(fmt::format("{} inputs or more, got {}", index + 1, op.node.input_size()));
+  }
+  if (!op.has_input(index)) op.refuse(fmt::format("a name of input {}, got none", index + 1));
   const std::string& name = op.node.input(index);
   if (const auto found = values_.find(name); found != values_.end()) return found->second;
   const auto initialiser = initialisers_.find(name);
@@ -339,6 +348,37 @@ bool Converter::reads_constants_alone(const Operator& op) {
   return true;
 }
 
+namespace {
+
+// What a network would need in place of an operator that is not read.
+const char* operator_in_place_of(const std::string& type) {
+  static const std::map<std::string_view, const char*> names = {
+      {"LeakyRelu", kOtherActivation},
+      {"PRelu", kOtherActivation},
+      {"Elu", kOtherActivation},
+      {"Selu", kOtherActivation},
+      {"Celu", kOtherActivation},
+      {"Gelu", kOtherActivation},
+      {"Erf", kOtherActivation},
+      {"Mish", kOtherActivation},
+      {"Tanh", kOtherActivation},
+      {"Softplus", kOtherActivation},
+      {"InstanceNormalization", kOtherNorm},
+      {"LayerNormalization", kOtherNorm},
+      {"GroupNormalization", kOtherNorm},
+      {"LRN", kOtherNorm},
+      {"LpPool", "MaxPool or AveragePool in its place"},
+      {"GlobalLpPool", "GlobalAveragePool in its place"},
+      {"QLinearConv", "a model quantized as QDQ (QuantizeLinear and DequantizeLinear)"},
+      {"QLinearMatMul", "a model quantized as QDQ (QuantizeLinear and DequantizeLinear)"},
+      {"ConvInteger", "a model quantized as QDQ (QuantizeLinear and DequantizeLinear)"},
+  };
+  const auto found = names.find(type);
+  return found == names.end() ? "an operator of a plain classification network" : found->second;
+}
+
+}  // namespace
+
 void Converter::convert_node(const FlatNode& flat) {
   const Operator op(flat, source_.label());
   ConvertOperator found = nullptr;
@@ -351,7 +391,7 @@ void Converter::convert_node(const FlatNode& flat) {
   }
   if (found == nullptr) {
     op.refuse(is_onnx_domain(flat.node.domain())
-                  ? "an operator of a plain classification network; docs/onnx.md lists them"
+                  ? fmt::format("{}; docs/onnx.md lists all operators", operator_in_place_of(flat.node.op_type()))
                   : fmt::format("an operator of ONNX itself, got one of domain '{}'", flat.node.domain()));
   }
   if (flat.node.output_size() < 1 || flat.node.output(0).empty()) op.refuse("an output, got none");

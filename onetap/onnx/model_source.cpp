@@ -68,6 +68,14 @@ const TypeRow kTypes[] = {
     {onnx::Tensor::BOOL, 1, [](const std::string& raw) -> OnnxNumbers { return converted<uint8_t, int64_t>(raw); }},
 };
 
+// They are held in 64 bits, eight times what bytes take in the file.
+constexpr int64_t kMostWholeNumbers = int64_t{1} << 27;
+
+bool is_integer(onnx::Tensor::DataType type) {
+  return type == onnx::Tensor::INT64 || type == onnx::Tensor::INT32 || type == onnx::Tensor::INT8 ||
+         type == onnx::Tensor::UINT8 || type == onnx::Tensor::BOOL;
+}
+
 template <typename To, typename Field>
 std::vector<To> values_of(const Field& field) {
   std::vector<To> values;
@@ -153,6 +161,10 @@ OnnxConstant ModelSource::constant(const onnx::Tensor& tensor) const {
   if (row == nullptr) {
     fail_data("[onnx] expected a tensor of floats or whole numbers, got type {} in '{}' ({})", tensor.data_type(),
               tensor.name(), label_);
+  }
+  if (is_integer(row->type) && count > kMostWholeNumbers) {
+    fail_data("[onnx] expected a tensor of at most 2^27 whole numbers, got {} in '{}' ({})", count, tensor.name(),
+              label_);
   }
   constant.type = tensor.data_type();
   const auto numbers = [](OnnxNumbers read) { return std::make_shared<const OnnxNumbers>(std::move(read)); };

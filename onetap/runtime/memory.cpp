@@ -33,9 +33,15 @@ int64_t memory_limit(int64_t asked) {
 int64_t parse_memory(std::string_view text, std::string_view name) {
   constexpr std::string_view kUnits = "KMG";
   std::string_view digits = text;
+  for (const std::string_view end : {"iB", "B"}) {  // 64KiB and 64KB are 64K
+    if (digits.size() > end.size() && digits.substr(digits.size() - end.size()) == end) {
+      digits.remove_suffix(end.size());
+      break;
+    }
+  }
   int shift = 0;
-  if (!text.empty() && kUnits.find(text.back()) != std::string_view::npos) {
-    shift = 10 * (static_cast<int>(kUnits.find(text.back())) + 1);
+  if (!digits.empty() && kUnits.find(digits.back()) != std::string_view::npos) {
+    shift = 10 * (static_cast<int>(kUnits.find(digits.back())) + 1);
     digits.remove_suffix(1);
   }
   const auto count = parse_int(digits);

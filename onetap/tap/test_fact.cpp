@@ -7,13 +7,21 @@
 namespace onetap {
 namespace {
 
-constexpr const char* kKey = "tested";
+constexpr const char *kKey = "tested", *kBeforeKey = "before";
 constexpr std::string_view kOf = " of ", kImages = " images, ";
+
+std::string fact_text(const TestFact& fact) {
+  return fmt::format("{}{}{}{}{}", fact.accuracy, kOf, fact.images, kImages, fact.data);
+}
 
 }  // namespace
 
 void set_test_fact(TapNet& net, const TestFact& fact) {
-  net.facts[kKey] = fmt::format("{}{}{}{}{}", fact.accuracy, kOf, fact.images, kImages, fact.data);
+  net.facts[kKey] = fact_text(fact);
+}
+
+void set_before_fact(TapNet& net, const TestFact& fact) {
+  net.facts[kBeforeKey] = fact_text(fact);
 }
 
 std::optional<TestFact> test_fact(const TapNet& net) {

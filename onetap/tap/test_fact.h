@@ -18,6 +18,8 @@ struct TestFact {
 
 // "0.9241 of 10000 images, cifar10"
 void set_test_fact(TapNet& net, const TestFact& fact);
+// The same of the network in floats that an int8 one was made of (about.before).
+void set_before_fact(TapNet& net, const TestFact& fact);
 // Nothing if the file has none, or another text.
 std::optional<TestFact> test_fact(const TapNet& net);
 

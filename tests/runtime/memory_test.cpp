@@ -15,10 +15,11 @@ TapNet network(const std::string& nodes) {
 
 TEST(Memory, SizesAreRead) {
   EXPECT_EQ(parse_memory("1500000", "x"), 1500000);
-  EXPECT_EQ(parse_memory("64K", "x"), 64 * 1024);
+  for (const char* text : {"64K", "64KB", "64KiB"}) EXPECT_EQ(parse_memory(text, "x"), 64 * 1024) << text;
+  EXPECT_EQ(parse_memory("7B", "x"), 7);
   EXPECT_EQ(parse_memory("512M", "x"), 512 * 1024 * 1024);
   EXPECT_EQ(parse_memory("2G", "x"), int64_t{2} << 30);
-  for (const char* text : {"", "0", "G", "-1", "1.5G", "2g", "2GB", "9000000000G", "lots"}) {
+  for (const char* text : {"", "0", "G", "-1", "1.5G", "2g", "2GBB", "B", "KB", "9000000000G", "lots"}) {
     testing::expect_error(ErrorKind::kUsage, "for --memory, got '" + std::string(text) + "'",
                           [&] { parse_memory(text, "--memory"); });
   }

@@ -16,6 +16,9 @@ TEST(TestFact, ComesBackToTheLastDigit) {
   EXPECT_EQ(fact->accuracy, 1.0 / 3);
   EXPECT_EQ(fact->images, 3);
   EXPECT_EQ(fact->data, "folder");
+  set_before_fact(net, {0.5, 3, "folder"});
+  EXPECT_EQ(net.facts.at("before"), "0.5 of 3 images, folder");
+  EXPECT_EQ(test_fact(net)->accuracy, 1.0 / 3);
 }
 
 TEST(TestFact, OtherTextsAreNone) {

@@ -211,6 +211,15 @@ class Verb(CommandTest):
                      self.path("c"))
         refused = self.refused(2, "of RAM, got", "export", tap, "--to", "c", "--ram", "1K", "-o", self.path("c"))
         self.assertIn("layer '", refused.stderr)
+        # Input, output and stack are RAM too.
+        sizes = json.loads(self.succeeds("export", tap, "--to", "c", "-o", self.path("sized"), "--json").stdout)["network"]
+        self.assertEqual(sizes["input_and_output"], 4 * (3 * 32 * 32 + 10))
+        self.assertEqual(sizes["ram_in_all"], sizes["ram"] + sizes["input_and_output"] + sizes["stack"])
+        shutil.rmtree(self.path("sized"))
+        self.refused(2, "(less with --input pixels)", "export", tap, "--to", "c", "--ram", sizes["ram_in_all"] - 1, "-o",
+                     self.path("sized"))
+        self.succeeds("export", tap, "--to", "c", "--ram", sizes["ram_in_all"], "-o", self.path("sized"))
+        shutil.rmtree(self.path("sized"))
         self.refused(2, "--ram", "export", tap, "--to", "c", "--ram", "much", "-o", self.path("c"))
         self.write("bent.txt", "onetap-net 1\nx = input 3x8x8\nc = conv x out=4\ns = silu c\np = gap s\nf = linear p out=2\n")
         bent = self.network(self.path("bent.txt"), name="bent")

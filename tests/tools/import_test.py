@@ -149,7 +149,15 @@ class Operators(CommandTest):
         def node(op, *inputs, **attributes):
             return lambda m: m.add(op, *inputs, **attributes)
 
-        yield "LeakyRelu 'LeakyRelu_0' (opset 13): expected an operator", made(13, node("LeakyRelu"))
+        yield "LeakyRelu 'LeakyRelu_0' (opset 13): expected an activation that networks have", made(13, node("LeakyRelu"))
+        yield "LRN 'LRN_0' (opset 13): expected BatchNormalization in its place", made(13, node("LRN", size=3))
+        yield "Einsum 'Einsum_0' (opset 13): expected an operator of a plain", made(13, node("Einsum", equation="a->a"))
+        nameless = made(13, node("LeakyRelu"))
+        nameless.graph.node[0].name = ""
+        yield "LeakyRelu 'v0' (opset 13)", nameless
+        unnamed = made(13, lambda m: m.conv(3, 4))
+        unnamed.graph.node[0].input[1] = ""
+        yield "expected a name of input 2, got none", unnamed
         yield "expected opset 9 to 20, got 8", made(8, node("Relu"))
         yield "expected opset 9 to 20, got 21", made(21, node("Relu"))
         yield "expected limits 0 and 6", made(9, node("Clip", min=-1.0, max=1.0))

@@ -123,7 +123,7 @@ void add_export(CLI::App& app, Action& action) {
         ->group(flags_of("c"));
   };
   add_limit("--flash", "refuse a network that needs more flash", to_c->flash);
-  add_limit("--ram", "refuse a network that needs more RAM", to_c->ram);
+  add_limit("--ram", "refuse a network that needs more RAM: arena, input, output and stack", to_c->ram);
   verb->add_flag("--json", to_c->json, "print the sizes as JSON")->group(flags_of("c"));
   verb->add_option("--opset", options->onnx.opset, "version of ONNX's operators, 13 to 20")
       ->option_text("N [13]")

@@ -34,16 +34,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void check_c_limits(const ExportCArguments& options, const CSizes& sizes) {
+// The caller's input and output.
+int64_t io_bytes(const CProgram& program) {
+  const auto elements = [](const CValue& value) { return value.channels * value.height * value.width; };
+  return c_type_bytes(program.takes) * elements(program.value(program.plan().input)) +
+         c_type_bytes(CInput::kFloats) * elements(program.values.back());
+}
+
+void check_c_limits(const ExportCArguments& options, const CProgram& program, const CSizes& sizes) {
   // Nobody says for which processor: the larger of both.
   const int64_t flash = sizes.flash() + std::max<int64_t>(0, sizes.without_dsp);
   if (options.flash > 0 && flash > options.flash) {
     fail_usage("[export] expected at most {} bytes of flash, got {} (the largest layer, '{}', has {})", options.flash,
                flash, sizes.largest().name, sizes.largest().bytes());
   }
-  if (options.ram > 0 && sizes.arena > options.ram) {
-    fail_usage("[export] expected at most {} bytes of RAM, got {} (most is in use around layer '{}')", options.ram,
-               sizes.arena, sizes.arena_layer);
+  const int64_t ram = sizes.arena + io_bytes(program) + sizes.stack;
+  if (options.ram > 0 && ram > options.ram) {
+    fail_usage(
+        "[export] expected at most {} bytes of RAM, got {}: {} of the arena (most is in use around layer '{}'), {} of "
+        "input and output{}, {} of stack",
+        options.ram, ram, sizes.arena, sizes.arena_layer, io_bytes(program),
+        !program.takes_pixels() ? " (less with --input pixels)" : "", sizes.stack);
   }
 }
 
@@ -95,7 +106,9 @@ nlohmann::ordered_json size_json(const SizeColumn& column) {
           {"flash", sizes.flash()},
           {"flash_without_dsp", sizes.flash() + sizes.without_dsp},
           {"ram", sizes.arena},
+          {"input_and_output", io_bytes(column.chosen)},
           {"stack", sizes.stack},
+          {"ram_in_all", sizes.arena + io_bytes(column.chosen) + sizes.stack},
           {"ram_layers", column.layers.arena_bytes},
           {"ram_rows", column.rows.arena_bytes},
           {"macs", column.macs}};
@@ -129,7 +142,9 @@ void print_c_sizes(const ExportCArguments& options, const std::deque<SizeColumn>
   table.rule();
   add("RAM, layer by layer", [](const SizeColumn& c) { return c.layers.arena_bytes; });
   add("RAM, row by row", [](const SizeColumn& c) { return c.rows.arena_bytes; });
+  add("input and output", [](const SizeColumn& c) { return io_bytes(c.chosen); });
   add("stack (estimated)", [](const SizeColumn& c) { return c.sizes.stack; });
+  add("RAM in all", [](const SizeColumn& c) { return c.sizes.arena + io_bytes(c.chosen) + c.sizes.stack; });
   table.rule();
   add("MACs", [](const SizeColumn& c) { return c.macs; });
   std::cout << table.text();
@@ -170,7 +185,7 @@ void export_c(const ExportCArguments& options) {
   std::deque<SizeColumn> columns;
   const CProject project = naming_file(source, [&] {
     const SizeColumn& column = columns.emplace_back(name, net, options);
-    check_c_limits(options, column.sizes);  // before anything is computed
+    check_c_limits(options, column.chosen, column.sizes);  // before anything is computed
     return c_project(net, column.chosen, name, golden_sample(net, c_input(options)));
   });
   write_c_folder(options.out, project.files);

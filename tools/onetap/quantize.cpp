@@ -94,7 +94,9 @@ class Quantization {
     TapNet made = naming_file(file_, [&] { return quantize_net(net, calibrate(net, images), options); });
     add_stage("after", parse_tap(tap_bytes(made), arguments_.out), 0);  // as whoever reads it will
     const Predictions& said = report_.stages.back().said;
-    set_test_fact(made, {said.accuracy(), said.images(), parse_data_spec(arguments_.data).kind});
+    const std::string kind = parse_data_spec(arguments_.data).kind;
+    set_test_fact(made, {said.accuracy(), said.images(), kind});
+    set_before_fact(made, {report_.stages.front().said.accuracy(), said.images(), kind});
     report_.stages.back().bytes = tap_bytes(made).size();
     if (arguments_.layers) measure_layers(net, made);
     write_tap(arguments_.out, made);
