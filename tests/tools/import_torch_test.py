@@ -1,9 +1,9 @@
 """onetap import of networks that PyTorch exported, by both of its exporters: logits against ONNX Runtime's.
 
-    ONETAP_PYTHON=venv/bin/python RUN_ONNX=... python3 import_torch_test.py
+    ONETAP_TORCH_PYTHON=venv/bin/python RUN_ONNX=... python3 import_torch_test.py
 
-The interpreter (python3, or the one that ONETAP_PYTHON names) needs torch 2.x, torchvision, onnxscript, onnx and
-onnxruntime: gigabytes, so './run test' does not install them. Without them the exit code is 77.
+The interpreter (the one that ONETAP_TORCH_PYTHON or else ONETAP_PYTHON names, or python3) needs torch 2.x, torchvision,
+onnxscript, onnx and onnxruntime: gigabytes, so './run test' installs them in CI alone. Without them the exit code is 77.
 """
 import os
 import subprocess
@@ -11,7 +11,8 @@ import sys
 import unittest
 import warnings
 
-if python := os.environ.pop("ONETAP_PYTHON", None):
+pythons = [os.environ.pop(name, None) for name in ("ONETAP_TORCH_PYTHON", "ONETAP_PYTHON")]
+if python := pythons[0] or pythons[1]:
     os.execvp(python, [python, *sys.argv])
 
 from support import CommandTest
