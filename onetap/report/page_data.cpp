@@ -161,6 +161,35 @@ Json mean_max_p(const std::vector<const LayerAttention*>& layers) {
   return shares(bins);
 }
 
+// With equal logits every slice keeps the first positions (ties go to the lower one), and P is the same everywhere.
+bool is_tie(const LayerAttention& layer) {
+  constexpr double kRounding = 2e-5;  // records have five digits
+  const auto last = std::find(layer.kept.begin(), layer.kept.end(), 0);
+  const bool first_ones = last != layer.kept.begin() && last != layer.kept.end() &&
+                          std::all_of(layer.kept.begin(), last, [&](int64_t n) { return n == layer.kept.front(); }) &&
+                          std::all_of(last, layer.kept.end(), [](int64_t n) { return n == 0; });
+  const auto [least, most] = std::minmax_element(layer.mean_p.begin(), layer.mean_p.end());
+  return first_ones && *most - *least <= kRounding;
+}
+
+// Whether every record has the taps of the first: `tie` if all logits are equal, else `unmoved`; null if not. Two
+// records say little. Agreement is rounded, so counts are compared, too.
+Json still(const std::vector<AttentionLine>& lines, const LayerIndex& index) {
+  if (lines.size() < 3) return nullptr;
+  const auto first = index.sorted(lines.front());
+  bool tie = true;
+  for (const AttentionLine& line : lines) {
+    const auto layers = index.sorted(line);
+    for (size_t i = 0; i < layers.size(); ++i) {
+      if (first[i] == nullptr || layers[i] == nullptr) return nullptr;
+      const bool same = &line == &lines.front() || (layers[i]->agreement == 1.0 && layers[i]->kept == first[i]->kept);
+      if (!same) return nullptr;
+      tie = tie && is_tie(*layers[i]);
+    }
+  }
+  return tie ? "tie" : "unmoved";
+}
+
 Json attention(const std::vector<AttentionLine>& lines) {
   const LayerIndex index(lines);
   if (index.first.empty()) return nullptr;
@@ -190,6 +219,7 @@ Json attention(const std::vector<AttentionLine>& lines) {
     object["max_p"].push_back(std::move(max_p));
     object["agreement"].push_back(std::move(agreement));
   }
+  object["still"] = still(lines, index);
   return object;
 }
 

@@ -322,13 +322,27 @@ class Page(PageTest):
         self.assertEqual(self.count("#agreement .note"), 0)
         self.write("run/attention.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
         self.open(run)
-        self.assertIn("does not show that a choice was learned", self.texts("#agreement .note")[0])
+        self.assertEqual(self.count("#agreement .note"), 0, "counts differ: agreement is rounded")
+        for line in lines:
+            for layer, first in zip(line["layers"], lines[0]["layers"]):
+                layer["kept"] = first["kept"]
+        self.write("run/attention.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        self.open(run)
+        unmoved = "the kept taps never changed from the first record (epoch 1) on: no taps were learned after it"
+        self.assertIn(unmoved, self.texts("#agreement .note")[0])
+        # P of random logits at a high temperature: even on average.
         for line in lines:
             for layer in line["layers"]:
                 layer["mean_p"] = [1 / 9] * 9
         self.write("run/attention.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
         self.open(run)
-        self.assertIn("the logits never moved", self.texts("#agreement .note")[0])
+        self.assertIn(unmoved, self.texts("#agreement .note")[0])
+        for line in lines:
+            for layer in line["layers"]:
+                layer["kept"] = [sum(layer["kept"])] + [0] * 8
+        self.write("run/attention.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        self.open(run)
+        self.assertIn("run: no taps were learned. P is the same at every position", self.texts("#agreement .note")[0])
 
     def test_curves_of_several_runs_differ_without_colour(self):
         self.open(*(make_run(self.path(name), epochs=3, seed=i) for i, name in enumerate("abc")))

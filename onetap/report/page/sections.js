@@ -336,7 +336,7 @@ function agreementSection(runs) {
     }));
   };
   show(`${choices[0].i}:-1`);
-  const still = choices.filter(({run}) => neverMoved(run.attention)).map(({run}) => stillNote(run));
+  const still = choices.filter(({run}) => run.attention.still !== null).map(({run}) => stillNote(run));
   return [
     element(
         "div", {class: "controls"},
@@ -345,22 +345,15 @@ function agreementSection(runs) {
   ];
 }
 
-// Whether every record has the taps of the first. Two records say little.
-function neverMoved(attention) {
-  const agreements = attention.mean_agreement.slice(1);
-  return agreements.length >= 2 && agreements.every((value) => value === 1);
-}
-
 // Full agreement that nothing was learned for.
 function stillNote(run) {
-  const {mean_p: shares} = run.attention;
-  const spread = (values) => (values ? Math.max(...values) - Math.min(...values) : 0);
-  const even = shares[shares.length - 1].every((values) => spread(values) < 1e-3);
+  const {still, epoch} = run.attention;
   return note(
-      even ? `${run.name}: the logits never moved. P is the same at every position, and the kept taps are those of a ` +
-              `tie: 100 % does not mean that a choice was learned.` :
-             `${run.name}: the kept taps are those of the first record, at every later one. Either they were fixed from ` +
-              `the start, or they were settled before the first test; 100 % does not show that a choice was learned.`);
+      still === "tie" ?
+          `${run.name}: no taps were learned. P is the same at every position, and the kept taps are the first ones, ` +
+              `as in a tie: 100 % does not mean that a choice was learned.` :
+          `${run.name}: the kept taps never changed from the first record (epoch ${epoch[0]}) on: no taps were learned ` +
+              `after it, and 100 % does not show that a choice was learned before.`);
 }
 
 // --- memory ---
