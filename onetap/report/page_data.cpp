@@ -269,6 +269,15 @@ std::string test_set(Recipe recipe) {
   return recipe_data(recipe);
 }
 
+// What the page shows of a run's start. The page may be mailed: the name of the machine is not in it.
+Json provenance(const std::map<std::string, std::string>& facts) {
+  Json object = Json::object();
+  for (const char* key : {"command", "started", "onetap", "libtorch", "cpu"}) {
+    if (const auto fact = facts.find(key); fact != facts.end()) object[key] = fact->second;
+  }
+  return object;
+}
+
 // What config.toml says, or nulls.
 void add_recipe(Json& object, const std::optional<Recipe>& recipe) {
   object["width"] = recipe && recipe->width ? Json(*recipe->width) : Json(nullptr);
@@ -322,7 +331,7 @@ Json run_data(const ReportRun& run) {
   object["watched"] = has_validation(run.metrics) ? "validation" : "test";
   object["tested"] = last_test == nullptr || !is_validation(*last_test);
   object["wall_s"] = number(wall_s);
-  object["provenance"] = run.provenance;
+  object["provenance"] = provenance(run.provenance);
   object["file_bytes"] = run.file_bytes ? Json(*run.file_bytes) : Json(nullptr);
   object["latency_ms"] = number(run.latency_ms);
   object["int8_bytes"] = run.int8 ? Json(run.int8->bytes) : Json(nullptr);

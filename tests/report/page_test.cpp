@@ -155,6 +155,14 @@ TEST(ReportPage, KnowsWhatARunIsTestedOn) {
   EXPECT_TRUE(data_of({run}).at("runs").at(0).at("test_set").is_null());
 }
 
+// A page can be mailed: it has no more of the run's start than it shows.
+TEST(ReportPage, DoesNotNameTheMachine) {
+  ReportRun run = sal_run();
+  run.provenance = {{"command", "onetap train"}, {"host", "secret-workstation"}, {"cpu", "a CPU"}};
+  const json shown = data_of({run}).at("runs").at(0).at("provenance");
+  EXPECT_EQ(shown, json({{"command", "onetap train"}, {"cpu", "a CPU"}}));
+}
+
 TEST(ReportPage, HasTheRemarksOfItsRuns) {
   ReportRun run = sal_run(), other = sal_run();
   run.remarks = {"model.tap is old", "</script>"};

@@ -238,7 +238,11 @@ class Page(PageTest):
         two = make_run(self.path("two"), width=8, epochs=2)
         text = open(os.path.join(one, "config.toml")).read()
         self.write("one/config.toml", text + 'command = "onetap train --t1 <0.1>"\nstarted = "2026-01-02T03:04:05Z"\n')
+        with open(os.path.join(one, "config.toml"), "a") as file:
+            file.write('host = "secret-workstation"\n')
         self.open(one, two)
+        with open(self.path("page.html"), encoding="utf-8") as file:
+            self.assertFalse("secret-workstation" in file.read(), "the page may be mailed")
         words = self.texts("#provenance dl")[0]
         self.assertIn("onetap train --t1 <0.1>", words)
         self.assertIn("2026-01-02T03:04:05Z", words)

@@ -228,7 +228,7 @@ function recipeDifference(runs, defaults) {
               (key) => element(
                   "tr", {}, element("td", {}, key),
                   ...columns.map(([, recipe]) => element("td", {}, recipe[key] === "" ? UNKNOWN : recipe[key]))))));
-  return element("div", {id: "recipe-difference"}, heading, scrollBox("Settings", "scroll tall", table));
+  return element("div", {id: "recipe-difference"}, heading, scrollBox("Settings", "scroll", table));
 }
 
 // --- classes ---
