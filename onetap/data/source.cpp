@@ -76,12 +76,12 @@ size_t options_start(const std::string& kind, const std::string& argument) {
   }
 }
 
-double parse_share(std::string_view option, std::string_view value) {
-  const auto share = parse_double(value);
-  if (!share || !(*share > 0 && *share < 1)) {
-    fail_usage("[data] expected a share above 0 and below 1 for {}, got '{}'", key_of(option), value);
+double parse_fraction(std::string_view option, std::string_view value) {
+  const auto fraction = parse_double(value);
+  if (!fraction || !(*fraction > 0 && *fraction < 1)) {
+    fail_usage("[data] expected a fraction above 0 and below 1 for {}, got '{}'", key_of(option), value);
   }
-  return *share;
+  return *fraction;
 }
 
 SourceOptions parse_options(std::string_view text) {
@@ -93,9 +93,9 @@ SourceOptions parse_options(std::string_view text) {
     if (option == "strict") {
       options.folder.strict = true;
     } else if (key == "test") {
-      options.folder.test_share = parse_share(option, value);
+      options.folder.test_share = parse_fraction(option, value);
     } else if (key == "validation") {
-      options.validation = parse_share(option, value);
+      options.validation = parse_fraction(option, value);
     } else {
       const auto number = parse_int(value);
       if (!number || *number < (key == "limit" ? 1 : 0)) {

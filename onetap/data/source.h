@@ -21,10 +21,10 @@ struct DataSpec {
 // "shapes", "shapes:train=2000,test=500,seed=1", "cifar10:DIR", "cifar100:DIR", "folder:DIR"; cifar10 and
 // cifar100 without a directory mean the cache that `onetap data fetch` fills. kUsage for anything else. Options may
 // follow, in this order of effect:
-//   ,test=X         folder: the share that becomes the test set where the folder has no splits of its own (0.2)
+//   ,test=X         folder: the fraction that becomes the test set where the folder has no splits of its own (0.2)
 //   ,seed=N         folder, cifar10, cifar100: of all choices of images (0)
 //   ,limit=N        at most N training and N test images, evenly over the classes
-//   ,validation=X   this share of the training images is held out (DataSource::validation)
+//   ,validation=X   this fraction of the training images is held out (DataSource::validation)
 //   ,strict         folder: an image that does not decode is an error
 // A directory whose name ends like an option is taken as it is if it exists.
 DataSpec parse_data_spec(std::string_view text);

@@ -39,7 +39,7 @@ LayerAttention parse_layer(const nlohmann::json& object, std::string_view label)
     fail_data("[attention] the lists of layer '{}' do not fit its kernel ({})", layer.name, label);
   }
   const auto check_share = [&](double share) {
-    if (!(share >= 0 && share <= 1)) fail_data("[attention] expected shares of 0 to 1, got {} ({})", share, label);
+    if (!(share >= 0 && share <= 1)) fail_data("[attention] expected fractions of 0 to 1, got {} ({})", share, label);
   };
   for (const double share : layer.mean_p) check_share(share);
   for (const double share : layer.max_p) check_share(share);

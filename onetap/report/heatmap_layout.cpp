@@ -61,15 +61,15 @@ void check_shares(const PositionShares& layer) {
   const bool kernel_ok = layer.kernel_h >= 1 && layer.kernel_w >= 1;
   const auto positions = kernel_ok ? static_cast<size_t>(layer.kernel_h * layer.kernel_w) : 0;
   if (!kernel_ok || layer.share.size() != positions || (!layer.kept.empty() && layer.kept.size() != positions)) {
-    fail_usage("[heatmap] expected a share for each of {}x{} positions, got {} shares and {} counts ('{}')",
+    fail_usage("[heatmap] expected a fraction for each of {}x{} positions, got {} fractions and {} counts ('{}')",
                layer.kernel_h, layer.kernel_w, layer.share.size(), layer.kept.size(), layer.layer);
   }
   if (!(layer.none >= 0 && layer.none <= 1)) {
-    fail_usage("[heatmap] expected a share of dropped taps of 0 to 1, got {} ('{}')", layer.none, layer.layer);
+    fail_usage("[heatmap] expected a fraction of dropped taps of 0 to 1, got {} ('{}')", layer.none, layer.layer);
   }
   for (const double share : layer.share) {
     if (!(share >= 0 && share <= 1 + 1e-9)) {
-      fail_usage("[heatmap] expected shares of 0 to 1, got {} ('{}')", share, layer.layer);
+      fail_usage("[heatmap] expected fractions of 0 to 1, got {} ('{}')", share, layer.layer);
     }
   }
 }

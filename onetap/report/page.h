@@ -1,5 +1,4 @@
-// One HTML page about one or several runs: curves, attention, counts. It stands alone: nothing is loaded from
-// elsewhere.
+// One HTML page about one or several runs: curves, attention, counts. It is self-contained.
 #pragma once
 
 #include "onetap/graph/graph.h"

@@ -161,6 +161,35 @@ Json mean_max_p(const std::vector<const LayerAttention*>& layers) {
   return shares(bins);
 }
 
+// With equal logits every slice keeps the first positions (ties go to the lower one), and P is the same everywhere.
+bool is_tie(const LayerAttention& layer) {
+  constexpr double kRounding = 2e-5;  // records have five digits
+  const auto last = std::find(layer.kept.begin(), layer.kept.end(), 0);
+  const bool first_ones = last != layer.kept.begin() && last != layer.kept.end() &&
+                          std::all_of(layer.kept.begin(), last, [&](int64_t n) { return n == layer.kept.front(); }) &&
+                          std::all_of(last, layer.kept.end(), [](int64_t n) { return n == 0; });
+  const auto [least, most] = std::minmax_element(layer.mean_p.begin(), layer.mean_p.end());
+  return first_ones && *most - *least <= kRounding;
+}
+
+// Whether every record has the taps of the first: `tie` if all logits are equal, else `unmoved`; null if not. Two
+// records say little. Agreement is rounded, so counts are compared, too.
+Json still(const std::vector<AttentionLine>& lines, const LayerIndex& index) {
+  if (lines.size() < 3) return nullptr;
+  const auto first = index.sorted(lines.front());
+  bool tie = true;
+  for (const AttentionLine& line : lines) {
+    const auto layers = index.sorted(line);
+    for (size_t i = 0; i < layers.size(); ++i) {
+      if (first[i] == nullptr || layers[i] == nullptr) return nullptr;
+      const bool same = &line == &lines.front() || (layers[i]->agreement == 1.0 && layers[i]->kept == first[i]->kept);
+      if (!same) return nullptr;
+      tie = tie && is_tie(*layers[i]);
+    }
+  }
+  return tie ? "tie" : "unmoved";
+}
+
 Json attention(const std::vector<AttentionLine>& lines) {
   const LayerIndex index(lines);
   if (index.first.empty()) return nullptr;
@@ -190,6 +219,7 @@ Json attention(const std::vector<AttentionLine>& lines) {
     object["max_p"].push_back(std::move(max_p));
     object["agreement"].push_back(std::move(agreement));
   }
+  object["still"] = still(lines, index);
   return object;
 }
 
@@ -237,6 +267,15 @@ std::string test_set(Recipe recipe) {
   constexpr int64_t kCifarImages = 10000;
   if (recipe.data.rfind("cifar", 0) == 0 && recipe.limit >= kCifarImages) recipe.limit = 0;  // all of them
   return recipe_data(recipe);
+}
+
+// What the page shows of a run's start. The page may be mailed: the name of the machine is not in it.
+Json provenance(const std::map<std::string, std::string>& facts) {
+  Json object = Json::object();
+  for (const char* key : {"command", "started", "onetap", "libtorch", "cpu"}) {
+    if (const auto fact = facts.find(key); fact != facts.end()) object[key] = fact->second;
+  }
+  return object;
 }
 
 // What config.toml says, or nulls.
@@ -292,7 +331,7 @@ Json run_data(const ReportRun& run) {
   object["watched"] = has_validation(run.metrics) ? "validation" : "test";
   object["tested"] = last_test == nullptr || !is_validation(*last_test);
   object["wall_s"] = number(wall_s);
-  object["provenance"] = run.provenance;
+  object["provenance"] = provenance(run.provenance);
   object["file_bytes"] = run.file_bytes ? Json(*run.file_bytes) : Json(nullptr);
   object["latency_ms"] = number(run.latency_ms);
   object["int8_bytes"] = run.int8 ? Json(run.int8->bytes) : Json(nullptr);

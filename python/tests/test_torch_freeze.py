@@ -19,6 +19,7 @@ except ImportError:
 import onetap
 import onetap.torch as sal
 from onetap import _command
+from onetap.torch import _freeze
 
 
 def has_import():
@@ -60,6 +61,10 @@ class Freeze(TestCase):
         network(torch.randn(16, 3, 16, 12))  # statistics of the batch norms
         self.network = sal.convert(network).eval()
         self.path = self.folder() / "model.tap"
+
+    @staticmethod
+    def damaged(path):
+        raise onetap.DataError(f"[tap] expected x, got y ({path}: 'z')")
 
     def left(self):
         return sorted(path.name for path in self.path.parent.iterdir())
@@ -124,8 +129,14 @@ class Freeze(TestCase):
             def forward(self, x):
                 return torch.sin(x).mean((2, 3))
 
-        with self.assert_error(onetap.DataError, "Sin"):
+        with self.assert_error(onetap.DataError, "Sin") as caught:
             sal.freeze(Unknown(), self.x, self.path)
+        # The file between is gone.
+        self.assertNotIn("model.onnx", str(caught.exception))
+        self.assertNotIn(str(self.path.parent), str(caught.exception))
+        with unittest.mock.patch.object(_freeze, "Model", self.damaged), self.assert_error(onetap.DataError, "x") as caught:
+            sal.freeze(self.network, self.x, self.path)
+        self.assertEqual(str(caught.exception), "[tap] expected x, got y (model.tap: 'z')")
         self.assertEqual(self.left(), [])
 
     def test_a_layer_in_two_places_is_frozen_in_both(self):

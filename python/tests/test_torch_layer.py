@@ -166,6 +166,16 @@ class Layer(TestCase):
         self.assertTrue(torch.equal(layer(x), copy.deepcopy(layer)(x)))
         self.assertIn("share=(2, 1)", repr(layer))
 
+    def test_forms_of_share(self):
+        for share, block in (
+            (4, (4, 1)), ("4", (4, 1)), ("4x3", (4, 3)), ("4x1", (4, 1)), ([4, 3], (4, 3)), ((2, 3), (2, 3)),
+            ("all", (8, 1)), ("allx3", (8, 3)), (("all", 3), (8, 3)), (["all", 1], (8, 1)), ("8", (8, 1)),
+        ):
+            layer = sal.ShiftAttentionConv2d(6, 8, 3, share=share)
+            self.assertEqual(layer.share, block, share)
+            # The word decides, as in the command.
+            self.assertEqual(layer.relax, "straight-through" if "all" in repr(share) else "softmax", share)
+
     def test_refuses(self):
         make = sal.ShiftAttentionConv2d
         for options, part in (
@@ -174,8 +184,20 @@ class Layer(TestCase):
             ({"share": 0}, "share"),
             ({"share": 5}, "1 to 4 outputs"),
             ({"share": (1, 4)}, "1 to 3 inputs"),
-            ({"share": (1, 1, 1)}, "share"),
-            ({"share": "some"}, "share"),
+            ({"share": (1, 1, 1)}, "got (1, 1, 1)"),
+            ({"share": []}, "got []"),
+            ({"share": "some"}, "got 'some'"),
+            ({"share": "5x1"}, "1 to 4 outputs, got '5x1'"),
+            ({"share": [1, 4]}, "1 to 3 inputs of a group, got [1, 4]"),
+            ({"share": "4xall"}, "share"),
+            ({"share": "0x1"}, "share"),
+            ({"share": "4x"}, "share"),
+            ({"share": " 4"}, "share"),
+            ({"share": "４"}, "share"),
+            ({"share": (True, 1)}, "share"),
+            ({"share": 2.0}, "share"),
+            ({"share": ("4", 1)}, "share"),
+            ({"share": None}, "share"),
             ({"relax": "hard"}, "relax"),
             ({"init": "zero"}, "init"),
         ):
@@ -203,6 +225,18 @@ class Convert(TestCase):
                 converted = sal.convert(self.net, **options)
                 self.assert_close(converted(self.x), wanted, 1e-5)
             self.assertTrue(torch.equal(self.net(self.x), wanted))  # it is a copy
+
+    def test_forms_of_share(self):
+        for share, block in (
+            ((4, 2), (4, 2)), ([4, 2], (4, 2)), ("4x2", (4, 2)), (4, (4, 1)), ("4", (4, 1)), ("all", (8, 1)),
+            ("allx2", (8, 2)), (("all", 2), (8, 2)), ("100x100", (8, 8)),  # made smaller
+        ):
+            body = sal.convert(self.net, share=share).body[0]
+            self.assertEqual(body.share, block, share)
+            self.assertEqual(body.relax, "straight-through" if "all" in repr(share) else "softmax", share)
+        for share in (0, -1, True, 4.0, "4,4", "", [4], [4, 4, 4], [4, 4.5], (4, 0), {4}, None):
+            with self.assert_error(onetap.UsageError, f"got {share!r}"):
+                sal.convert(self.net, share=share)
 
     def test_what_is_converted(self):
         converted = sal.convert(self.net)

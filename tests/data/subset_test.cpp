@@ -76,7 +76,7 @@ TEST(Source, OptionsFollowTheData) {
   const auto refused = [](const char* text, const char* why) {
     expect_error(ErrorKind::kUsage, why, [&] { parse_data_spec(text); });
   };
-  refused("folder:x,test=1", "expected a share above 0 and below 1 for test, got '1'");
+  refused("folder:x,test=1", "expected a fraction above 0 and below 1 for test, got '1'");
   refused("folder:x,limit=0", "expected a whole number for limit, got '0'");
   refused("shapes:limit=a", "expected a whole number for limit");
 }

@@ -368,9 +368,9 @@ TEST(Heatmap, CsvHasARowPerPosition) {
 TEST(Heatmap, RefusesSharesThatDoNotFit) {
   expect_error(ErrorKind::kUsage, "at least one layer", [] { heatmap_svg({}, {}); });
   PositionShares layer{"x", 3, 3, std::vector<double>(8, 0.125), {}};
-  expect_error(ErrorKind::kUsage, "each of 3x3 positions, got 8 shares", [&] { heatmap_csv({layer}); });
+  expect_error(ErrorKind::kUsage, "each of 3x3 positions, got 8 fractions", [&] { heatmap_csv({layer}); });
   layer.share.push_back(std::nan(""));
-  expect_error(ErrorKind::kUsage, "shares of 0 to 1", [&] { heatmap_raster({layer}, {}); });
+  expect_error(ErrorKind::kUsage, "fractions of 0 to 1", [&] { heatmap_raster({layer}, {}); });
   const auto huge = kept_shares(line_of(std::vector<std::pair<int64_t, int64_t>>(3000, {15, 15})));
   expect_error(ErrorKind::kUsage, "SVG has no such limit", [&] { heatmap_raster(huge, {}); });
 }

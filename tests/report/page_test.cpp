@@ -6,6 +6,8 @@
 #include "onetap/graph/text.h"
 #include "onetap/graph/zoo/zoo.h"
 #include "onetap/report/paper_points.h"
+#include "onetap/tap/random_net.h"
+#include "onetap/tap/tap_file.h"
 #include "tests/support/support.h"
 
 #include <nlohmann/json.hpp>
@@ -153,6 +155,71 @@ TEST(ReportPage, KnowsWhatARunIsTestedOn) {
   EXPECT_TRUE(data_of({run}).at("runs").at(0).at("test_set").is_null());
 }
 
+// A page can be mailed: it has no more of the run's start than it shows.
+TEST(ReportPage, DoesNotNameTheMachine) {
+  ReportRun run = sal_run();
+  run.provenance = {{"command", "onetap train"}, {"host", "secret-workstation"}, {"cpu", "a CPU"}};
+  const json shown = data_of({run}).at("runs").at(0).at("provenance");
+  EXPECT_EQ(shown, json({{"command", "onetap train"}, {"cpu", "a CPU"}}));
+}
+
+TEST(ReportPage, HasTheRemarksOfItsRuns) {
+  ReportRun run = sal_run(), other = sal_run();
+  run.remarks = {"model.tap is old", "</script>"};
+  const json runs = data_of({run, other}).at("runs");
+  EXPECT_EQ(runs.at(0).at("remarks"), json({"model.tap is old", "</script>"}));
+  EXPECT_EQ(runs.at(1).at("remarks"), json::array());
+}
+
+// Two layers of 9 positions, recorded `records` times with these counts and this mean P.
+ReportRun still_run(size_t records, const std::vector<int64_t>& kept, const std::vector<double>& mean_p) {
+  ReportRun run = sal_run();
+  AttentionLine line = run.attention[0];
+  run.attention.clear();
+  for (size_t i = 0; i < records; ++i) {
+    line.epoch = static_cast<int64_t>(i) + 1;
+    for (LayerAttention& one : line.layers) {
+      one.kept = kept;
+      one.mean_p = mean_p;
+      one.agreement = i == 0 ? std::optional<double>() : 1.0;
+    }
+    run.attention.push_back(line);
+  }
+  return run;
+}
+
+json still_of(const ReportRun& run) {
+  return data_of({run}).at("runs").at(0).at("attention").at("still");
+}
+
+TEST(ReportPage, TellsWhetherTapsEverMoved) {
+  const std::vector<double> even(9, 1.0 / 9);
+  std::vector<double> uneven = even;
+  uneven[0] += 1e-3;
+  const std::vector<int64_t> drawn = {3, 2, 4, 3, 3, 2, 4, 3, 3}, first = {27, 0, 0, 0, 0, 0, 0, 0, 0},
+                             first_two = {27, 27, 0, 0, 0, 0, 0, 0, 0}, centre = {0, 0, 0, 0, 27, 0, 0, 0, 0};
+  EXPECT_EQ(still_of(still_run(3, first, even)), "tie");
+  EXPECT_EQ(still_of(still_run(3, first_two, even)), "tie");
+  EXPECT_EQ(still_of(still_run(3, first, uneven)), "unmoved");
+  EXPECT_EQ(still_of(still_run(3, drawn, even)), "unmoved") << "as logits drawn at random, at a high temperature";
+  EXPECT_EQ(still_of(still_run(3, centre, even)), "unmoved");
+  EXPECT_EQ(still_of(still_run(3, {27, 26, 0, 0, 0, 0, 0, 0, 0}, even)), "unmoved");
+  EXPECT_TRUE(still_of(still_run(2, first, even)).is_null()) << "two records say little";
+
+  ReportRun run = still_run(4, first, even);
+  run.attention[2].layers[1].kept = centre;
+  EXPECT_TRUE(still_of(run).is_null()) << "an agreement of 0.999999 is recorded as 1";
+  run = still_run(4, first, even);
+  run.attention[3].layers[0].agreement = 0.9;
+  EXPECT_TRUE(still_of(run).is_null());
+  run = still_run(4, first, even);
+  run.attention[1].layers.pop_back();
+  EXPECT_TRUE(still_of(run).is_null()) << "a layer without a record";
+  run = still_run(4, first, even);
+  run.attention[0].layers[0].kept = drawn;
+  EXPECT_TRUE(still_of(run).is_null());
+}
+
 // 2 x 9e18 is more than an int64_t holds. By hand: the second layer has two thirds of all taps.
 TEST(ReportPage, CountsBeyondAllNumbersAreAddedUp) {
   constexpr int64_t kHuge = 9'000'000'000'000'000'000;
@@ -265,6 +332,30 @@ TEST(ReadReportRun, ReadsADirectory) {
 
   EXPECT_TRUE(run.notices.empty());
   expect_error(ErrorKind::kData, "expected a run directory", [&] { read_report_run(dir / "elsewhere"); });
+}
+
+TEST(ReadReportRun, RemarksThatAFileIsFromAnotherStep) {
+  const TempDir dir;
+  const ReportRun made = sal_run();
+  write_text(dir / "run/config.toml", recipe_text(*made.recipe));
+  write_text(dir / "run/network.txt", network_text(*made.graph));
+  MetricLine last = metric(3, "test", 0.8, 0.7);
+  last.step = 30;
+  write_text(dir / "run/metrics.jsonl", last.json() + "\n");
+  TapNet net = random_tap_net(parse_network("onetap-net 1\nx = input 3x8x8\nc = conv x out=4\n"), 1);
+  const auto remarks = [&](const char* step) {
+    net.facts["step"] = step;
+    write_tap(dir / "run/model.tap", net);
+    return read_report_run(dir / "run").remarks;
+  };
+  EXPECT_TRUE(remarks("30").empty());
+  ASSERT_EQ(remarks("10").size(), 1u);
+  EXPECT_EQ(remarks("10").at(0),
+            (dir / "run/model.tap").string() + " was frozen at step 10, the run's last test was at step 30");
+  write_text(dir / "run/model.tap", "damaged");
+  const ReportRun run = read_report_run(dir / "run");
+  EXPECT_TRUE(run.remarks.empty());
+  EXPECT_EQ(run.file_bytes, 7u);
 }
 
 class DamagedRun : public ::testing::Test {

@@ -35,7 +35,7 @@ class Flat(CommandTest):
         self.assertEqual(self.splits(spec + ",test=0.5"), {"train": 10, "test": 10})
         self.assertEqual(self.splits(spec + ",limit=6"), {"train": 6, "test": 4})
         self.assertEqual(self.splits(spec + ",validation=0.25"), {"train": 12, "validation": 4, "test": 4})
-        self.refused(2, "expected a share", "data", "check", spec + ",test=2")
+        self.refused(2, "expected a fraction", "data", "check", spec + ",test=2")
 
     @needs_no_training
     def test_what_is_left_out_is_counted(self):

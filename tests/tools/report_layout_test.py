@@ -111,6 +111,43 @@ class Layout(PageTest):
         self.assertLess(places[2][1], places[3][1])
         self.assert_fits(390)
 
+    def test_cards_have_one_left_edge(self):
+        self.open(*self.frozen_runs())
+        edges = ("[...new Set([...document.querySelectorAll('#summary td')].map((one) => "
+                 "getComputedStyle(one).paddingLeft))]")
+        self.browser.resize(390, 844)
+        self.assertEqual(len(self.script(edges)), 1, self.script(edges))
+        self.browser.resize(1280, 900)
+        self.browser.media(kind="print")
+        self.assertEqual(len(self.script(edges)), 1, self.script(edges))
+        self.browser.media()
+
+    def test_a_lower_edge_is_shaded_while_there_is_more(self):
+        run = make_run(self.path("run"), epochs=2)
+        self.classes(run, 30)
+        self.open(run)
+        shown = ("['classes', 'layers', 'summary'].map((one) => "
+                 "getComputedStyle(document.querySelector(`#${one} .below`)).visibility)")
+        self.assertEqual(self.script(shown), ["visible", "visible", "hidden"])
+        self.script("['classes', 'layers'].map((one) => document.querySelector(`#${one} .scroll`).scrollTo(0, 1e5))")
+        self.browser.settle()
+        self.assertEqual(self.script(shown), ["hidden"] * 3)
+
+    def test_no_setting_is_cut_off(self):
+        run = make_run(self.path("run"), epochs=2)
+        keys = {"lr": 0.3, "t0": 5, "t1": 0.5, "batch_size": 32, "seed": 3, "weight_decay": 0.01, "momentum": 0.5,
+                "augment": '"none"', "threads": 1, "workers": 1, "device": '"cpu"', "eval_every": 2, "keep_checkpoints": 3,
+                "checkpoint_epochs": 2, "label_smoothing": 0.1, "warmup_epochs": 1, "ema": 0.99}
+        with open(os.path.join(run, "config.toml")) as file:
+            text = file.read()
+        self.write("run/config.toml", "".join(f"{key} = {value}\n" for key, value in keys.items()) + text)
+        self.open(run)
+        self.assertGreater(self.count("#recipe-difference tbody tr"), 17)
+        box = self.script("(() => { const box = document.querySelector('#recipe-difference .scroll');"
+                          "return [box.clientHeight, box.scrollHeight]; })()")
+        self.assertEqual(box[0], box[1])
+        self.assertGreater(box[0], 30 * 16)
+
     def test_theme_follows_the_system_until_it_is_chosen(self):
         run = make_run(self.path("sal"), epochs=3)
         self.succeeds("nets", "resnet8", "--width", 4, "--tap", os.path.join(run, "model.tap"))

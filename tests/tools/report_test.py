@@ -238,7 +238,11 @@ class Page(PageTest):
         two = make_run(self.path("two"), width=8, epochs=2)
         text = open(os.path.join(one, "config.toml")).read()
         self.write("one/config.toml", text + 'command = "onetap train --t1 <0.1>"\nstarted = "2026-01-02T03:04:05Z"\n')
+        with open(os.path.join(one, "config.toml"), "a") as file:
+            file.write('host = "secret-workstation"\n')
         self.open(one, two)
+        with open(self.path("page.html"), encoding="utf-8") as file:
+            self.assertFalse("secret-workstation" in file.read(), "the page may be mailed")
         words = self.texts("#provenance dl")[0]
         self.assertIn("onetap train --t1 <0.1>", words)
         self.assertIn("2026-01-02T03:04:05Z", words)
@@ -322,13 +326,27 @@ class Page(PageTest):
         self.assertEqual(self.count("#agreement .note"), 0)
         self.write("run/attention.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
         self.open(run)
-        self.assertIn("does not show that a choice was learned", self.texts("#agreement .note")[0])
+        self.assertEqual(self.count("#agreement .note"), 0, "counts differ: agreement is rounded")
+        for line in lines:
+            for layer, first in zip(line["layers"], lines[0]["layers"]):
+                layer["kept"] = first["kept"]
+        self.write("run/attention.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        self.open(run)
+        unmoved = "the kept taps never changed from the first record (epoch 1) on: no taps were learned after it"
+        self.assertIn(unmoved, self.texts("#agreement .note")[0])
+        # P of random logits at a high temperature: even on average.
         for line in lines:
             for layer in line["layers"]:
                 layer["mean_p"] = [1 / 9] * 9
         self.write("run/attention.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
         self.open(run)
-        self.assertIn("the logits never moved", self.texts("#agreement .note")[0])
+        self.assertIn(unmoved, self.texts("#agreement .note")[0])
+        for line in lines:
+            for layer in line["layers"]:
+                layer["kept"] = [sum(layer["kept"])] + [0] * 8
+        self.write("run/attention.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        self.open(run)
+        self.assertIn("run: no taps were learned. P is the same at every position", self.texts("#agreement .note")[0])
 
     def test_curves_of_several_runs_differ_without_colour(self):
         self.open(*(make_run(self.path(name), epochs=3, seed=i) for i, name in enumerate("abc")))

@@ -269,7 +269,7 @@ void add_drop_options(CLI::App& verb, DropOptions& drop) {
                   "drop the taps with the lowest scores, so that this fraction of all tap weights is kept")
       ->check(positive_fraction())
       ->excludes(below)
-      ->option_text("SHARE");
+      ->option_text("FRACTION");
 }
 
 }  // namespace

@@ -209,7 +209,7 @@ void add_heatmap(CLI::App& app, Action& action) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->option_text("N");
   verb->add_flag("--dark", arguments->dark, "colours for a dark page");
-  verb->add_flag("--json", arguments->json, "print the shares as JSON");
+  verb->add_flag("--json", arguments->json, "print the fractions as JSON");
   verb->footer(
       "Examples:\n"
       "  onetap heatmap runs/sanet -o heat.svg\n"

@@ -210,7 +210,7 @@ void add_prune(CLI::App& app, Action& action) {
           "fraction of the channels to remove: of every layer with l1 and nisp, of all layers together with pcas")
       ->option_text("X");
   verb->add_option("--preset", options->preset,
-                   "instead of --ratio: the shares of a published ResNet-56, layer by layer (Li et al.)")
+                   "instead of --ratio: the fractions of a published ResNet-56, layer by layer (Li et al.)")
       ->check(CLI::IsMember(preset_names()))
       ->option_text(join(preset_names(), "|"));
   verb->add_option("--layers", options->layers,

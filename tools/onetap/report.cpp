@@ -118,7 +118,7 @@ void add_report(CLI::App& app, Action& action) {
       "  onetap report runs/first\n"
       "  onetap report runs/dense runs/sal -o compare.html\n"
       "  onetap report sweeps/temperature\n"
-      "\nThe page loads nothing: it can be mailed, printed and opened on a phone. Its path is printed to\n"
+      "\nThe page is self-contained: it can be mailed, printed and opened on a phone. Its path is printed to\n"
       "standard output. A run in progress is shown up to its last record. Damaged files are named in\n"
       "warnings and left out; the exit code is 4 if no run is left to show.");
   verb->callback([options, &action] { action = [options] { return run_report(*options); }; });

@@ -65,7 +65,7 @@ class ExperimentResults {
 // The paper's figure with its points and ours.
 std::string results_figure(const ExperimentResults& results);
 
-// One page with tables, figure and links. It loads nothing.
+// One page with tables, figure and links. It is self-contained.
 std::string results_page(const ExperimentResults& results, const std::string& figure, bool links_runs);
 
 }  // namespace onetap::tool

@@ -336,7 +336,7 @@ function scaleLegend(text, top, middle) {
       middle ? element("span", {}, `(half-way: ${percent(middle, 0)})`) : null);
 }
 
-// A strip of histograms. `spec`: title, epochs, columns (a list of shares from low to high, or null, per epoch), top.
+// A strip of histograms. `spec`: title, epochs, columns (a list of fractions from low to high, or null, per epoch), top.
 function strip(spec, width) {
   const height = 250;
   const bins = Math.max(...spec.columns.map((column) => (column ? column.length : 0)));

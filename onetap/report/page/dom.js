@@ -139,10 +139,13 @@ function radioSwitch(text, name, options, onChange) {
 // A box that scrolls sideways or down must be reachable by keyboard. An edge behind which there is more is shaded.
 function scrollBox(text, className, table) {
   const box = element("div", {class: className, tabindex: 0, role: "region", "aria-label": text}, table);
-  const edges = element("div", {class: "edges"}, box);
+  const edges = element("div", {class: "edges"}, box, element("div", {class: "below"}));
+  const foot = table.querySelector("tfoot");  // stays in view, below what scrolls
   const mark = () => {
     edges.classList.toggle("more-left", box.scrollLeft > 1);
     edges.classList.toggle("more-right", box.scrollWidth - box.clientWidth - box.scrollLeft > 1);
+    edges.classList.toggle("more-below", box.scrollHeight - box.clientHeight - box.scrollTop > 1);
+    edges.style.setProperty("--bar-below", `${box.offsetHeight - box.clientHeight - 2 + (foot === null ? 0 : foot.offsetHeight)}px`);
     edges.style.setProperty("--bar", `${box.offsetWidth - box.clientWidth - 2}px`);
   };
   box.addEventListener("scroll", mark, {passive: true});

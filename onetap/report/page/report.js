@@ -228,7 +228,7 @@ function recipeDifference(runs, defaults) {
               (key) => element(
                   "tr", {}, element("td", {}, key),
                   ...columns.map(([, recipe]) => element("td", {}, recipe[key] === "" ? UNKNOWN : recipe[key]))))));
-  return element("div", {id: "recipe-difference"}, heading, scrollBox("Settings", "scroll tall", table));
+  return element("div", {id: "recipe-difference"}, heading, scrollBox("Settings", "scroll", table));
 }
 
 // --- classes ---
@@ -274,9 +274,9 @@ function classTables({form, step, top5, names, confusion}) {
 
 function confusionMap(names, at, images) {
   const cell = (label, answer) => {
-    const share = images[label] > 0 ? at(label, answer) / images[label] : 0;
+    const fraction = images[label] > 0 ? at(label, answer) / images[label] : 0;
     return element(
-        "td", {class: `heat ${shade(share, 1)}`, title: `${names[label]} predicted as ${names[answer]}: ${percent(share)}`},
+        "td", {class: `heat ${shade(fraction, 1)}`, title: `${names[label]} predicted as ${names[answer]}: ${percent(fraction)}`},
         at(label, answer) > 0 ? String(at(label, answer)) : "");
   };
   return element(

@@ -139,8 +139,8 @@ function mapsOfRun(attention) {
   const printed = onPaper();
   let maps = [];
   const update = () => {
-    const top = scaleTop(largestShare(attention, state.what));
-    scale.replaceChildren(scaleLegend(state.what === "kept" ? "Share of kept taps" : "Mean of P", top));
+    const top = scaleTop(largestFraction(attention, state.what));
+    scale.replaceChildren(scaleLegend(state.what === "kept" ? "Fraction of kept taps" : "Mean of P", top));
     const temperature = attention.temperature[state.at];
     epochName.textContent =
         `${attention.epoch[state.at]}, ${isNumber(temperature) ? `T = ${significant(temperature, 3)}` : "taps fixed"}`;
@@ -193,8 +193,8 @@ function chosenLayers(count, all) {
   return all || count <= 8 ? every : [...every.slice(0, 4), ...every.slice(-4)];
 }
 
-// Shares per position: counts of kept taps are divided by their sum.
-function shareOf(attention, what, at, layer) {
+// Fractions per position: counts of kept taps are divided by their sum.
+function fractionOf(attention, what, at, layer) {
   const values = attention[what][at][layer];
   if (!values) return null;
   if (what === "mean_p") return values;
@@ -203,12 +203,12 @@ function shareOf(attention, what, at, layer) {
 }
 
 // Over all layers and epochs, so that neither the slider nor the choice of layers changes the colours.
-function largestShare(attention, what) {
+function largestFraction(attention, what) {
   attention.largest = attention.largest || {};
   if (attention.largest[what] === undefined) {
     let largest = 0;
     attention.epoch.forEach((_, at) => attention.layers.forEach((_layer, layer) => {
-      for (const value of shareOf(attention, what, at, layer) || []) largest = Math.max(largest, value);
+      for (const value of fractionOf(attention, what, at, layer) || []) largest = Math.max(largest, value);
     }));
     attention.largest[what] = largest;
   }
@@ -242,7 +242,7 @@ function layerMap(attention, layer, state) {
     describe: (i, j) => describeCell(attention, layer, state, i, j),
   });
   const update = (now, top) => {
-    const values = shareOf(attention, now.what, now.at, layer) || [];
+    const values = fractionOf(attention, now.what, now.at, layer) || [];
     cells.forEach(({cell, text}, i) => {
       const known = isNumber(values[i]);
       cell.setAttribute("class", `cell ${known ? shade(values[i], top) : "h0"}`);
@@ -260,8 +260,8 @@ function describeCell(attention, layer, state, i, j) {
     const d = value - Math.floor(size / 2);
     return d > 0 ? `+${d}` : `${d}`;
   };
-  const values = shareOf(attention, state.what, state.at, layer) || [];
-  const rows = [{name: state.what === "kept" ? "share of kept taps" : "mean of P", value: percent(values[at], 1)}];
+  const values = fractionOf(attention, state.what, state.at, layer) || [];
+  const rows = [{name: state.what === "kept" ? "fraction of kept taps" : "mean of P", value: percent(values[at], 1)}];
   const kept = attention.kept[state.at][layer];
   if (state.what === "kept" && kept) rows.push({name: "kept taps", value: thousands(kept[at])});
   return {title: `${name}, shift ${offset(j, h)} down, ${offset(i, w)} right`, rows};
@@ -288,7 +288,7 @@ function confidenceSection(runs) {
     const title = `${layer < 0 ? "All layers" : attention.layers[layer].name}, ${name}`;
     const chart = element("div", {class: "chart"});
     host.replaceChildren(element(
-        "div", {class: "panel"}, element("h3", {}, title), chart, scaleLegend("Share of slices", top, top / 4)));
+        "div", {class: "panel"}, element("h3", {}, title), chart, scaleLegend("Fraction of slices", top, top / 4)));
     requestAnimationFrame(
         () => drawAtWidth(chart, (width) => strip({title, epochs: attention.epoch, columns, top}, width)));
   };
@@ -328,7 +328,7 @@ function agreementSection(runs) {
       series,
       empty: "Needs two records of the attention.",
       y: {
-        title: "Share of kept taps (%)",
+        title: "Kept taps (%)",
         high: 100,
         format: axisNumber,
         exact: (number) => `${number.toFixed(2)} %`
@@ -336,7 +336,7 @@ function agreementSection(runs) {
     }));
   };
   show(`${choices[0].i}:-1`);
-  const still = choices.filter(({run}) => neverMoved(run.attention)).map(({run}) => stillNote(run));
+  const still = choices.filter(({run}) => run.attention.still !== null).map(({run}) => stillNote(run));
   return [
     element(
         "div", {class: "controls"},
@@ -345,22 +345,15 @@ function agreementSection(runs) {
   ];
 }
 
-// Whether every record has the taps of the first. Two records say little.
-function neverMoved(attention) {
-  const agreements = attention.mean_agreement.slice(1);
-  return agreements.length >= 2 && agreements.every((value) => value === 1);
-}
-
 // Full agreement that nothing was learned for.
 function stillNote(run) {
-  const {mean_p: shares} = run.attention;
-  const spread = (values) => (values ? Math.max(...values) - Math.min(...values) : 0);
-  const even = shares[shares.length - 1].every((values) => spread(values) < 1e-3);
+  const {still, epoch} = run.attention;
   return note(
-      even ? `${run.name}: the logits never moved. P is the same at every position, and the kept taps are those of a ` +
-              `tie: 100 % does not mean that a choice was learned.` :
-             `${run.name}: the kept taps are those of the first record, at every later one. Either they were fixed from ` +
-              `the start, or they were settled before the first test; 100 % does not show that a choice was learned.`);
+      still === "tie" ?
+          `${run.name}: no taps were learned. P is the same at every position, and the kept taps are the first ones, ` +
+              `as in a tie: 100 % does not mean that a choice was learned.` :
+          `${run.name}: the kept taps never changed from the first record (epoch ${epoch[0]}) on: no taps were learned ` +
+              `after it, and 100 % does not show that a choice was learned before.`);
 }
 
 // --- memory ---

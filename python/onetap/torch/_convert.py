@@ -9,7 +9,7 @@ from typing import Callable, Iterable, TypeVar, Union
 from torch import nn
 
 from ..errors import UsageError
-from ._layer import FIRST_TEMPERATURE, Share, ShiftAttentionConv2d
+from ._layer import FIRST_TEMPERATURE, Share, ShiftAttentionConv2d, block_of
 
 Skip = Union[str, "Iterable[str]", Callable[[str, nn.Module], bool], None]
 M = TypeVar("M", bound=nn.Module)
@@ -93,6 +93,7 @@ def convert(
     ``temperature``: the temperature of the first step; a :class:`TemperatureSchedule` with the same ``start`` lowers
     it.
     """
+    outputs, inputs = block_of(share)
     if not inplace:
         module = copy.deepcopy(module)
     is_skipped = _is_skipped(module, skip)
@@ -110,10 +111,8 @@ def convert(
         )
 
     def fitting(conv: nn.Conv2d) -> Share:
-        outputs, inputs = share if isinstance(share, tuple) and len(share) == 2 else (share, 1)
-        if isinstance(outputs, int):
-            outputs = min(outputs, conv.out_channels)
-        return (outputs, min(inputs, conv.in_channels // conv.groups) if isinstance(inputs, int) else inputs)
+        rows = "all" if outputs is None else min(outputs, conv.out_channels)
+        return (rows, min(inputs, conv.in_channels // conv.groups))
 
     def make(part: nn.Module) -> nn.Module | None:
         if not isinstance(part, nn.Conv2d) or part not in chosen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import math
@@ -10,14 +11,14 @@ import stat
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from .. import Model
 from .._command import run_command
-from ..errors import CheckError, DataError, UsageError
+from ..errors import CheckError, DataError, Error, UsageError
 from ._convert import harden
 
 OPSET = 13
@@ -120,6 +121,16 @@ def _folder_in(parent: Path) -> tempfile.TemporaryDirectory[str]:
         ) from None
 
 
+@contextlib.contextmanager
+def _without_path(file: Path) -> Iterator[None]:
+    """Errors do not name this temporary file: it is gone when they are read."""
+    try:
+        yield
+    except Error as problem:
+        message = str(problem).replace(f" ({file})", "").replace(f"{file.parent}{os.sep}", "")
+        raise type(problem)(message) from None
+
+
 def _difference(got: Tensor, expected: Tensor) -> float:
     """The largest difference, relative to the largest output; infinite if there is another number of outputs."""
     if got.numel() != expected.numel():
@@ -179,8 +190,9 @@ def freeze(
         frozen = Path(folder) / "model.tap"
         _export_onnx(hardened, images[:1], onnx)
         _add_metadata(onnx, metadata)
-        run_command("import", str(onnx), "--tap", "-o", str(frozen))
-        with Model(frozen) as model:
+        with _without_path(onnx):
+            run_command("import", str(onnx), "--tap", "-o", str(frozen))
+        with _without_path(frozen), Model(frozen) as model:
             got = torch.from_numpy(model(images.numpy()))
         difference = _difference(got, expected)
         if not difference <= TOLERANCE:

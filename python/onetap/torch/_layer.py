@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any, Iterator, Literal, Union
+import re
+from typing import Any, Iterator, Literal, Sequence, Union
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,8 @@ from torch import Tensor, nn
 from ..errors import UsageError
 from . import _attention
 
-Share = Union[int, str, "tuple[Union[int, str], int]"]
+# A number of outputs, (outputs, inputs), or the text of the command: "4", "4x4", "all", "allx4".
+Share = Union[int, str, "Sequence[Union[int, str]]"]
 
 MODES = ("soft", "hard")
 RELAXATIONS = ("auto", "softmax", "straight-through")
@@ -52,16 +54,32 @@ def _copy_parameters(source: nn.Conv2d, to: nn.Conv2d, weight: Tensor) -> None:
             into.requires_grad_(from_.requires_grad)
 
 
-def block_of(share: Share, outputs: int, inputs: int) -> tuple[int, int]:
-    """``share`` as numbers: outputs and inputs of a block, for a layer with these outputs and inputs (of a group)."""
-    pair = share if isinstance(share, tuple) else (share, 1)
-    if len(pair) != 2:
-        raise UsageError(f"[torch] expected share as outputs or (outputs, inputs), got {share!r}")
-    block = (outputs if pair[0] == "all" else pair[0], pair[1])
+def block_of(share: Share) -> tuple[int | None, int]:
+    """``share`` as outputs and inputs of a block; outputs None: all of a layer's."""
+    sides: list[Any]
+    if isinstance(share, str):
+        # As parse_share() of onetap/graph/share.cpp.
+        text = re.fullmatch(r"(all|[0-9]{1,10})(?:x([0-9]{1,10}))?", share, re.ASCII)
+        sides = ["all" if text[1] == "all" else int(text[1]), int(text[2] or 1)] if text else []
+    else:
+        sides = list(share) if isinstance(share, (tuple, list)) else [share, 1]
+    counts = sides[1:] if sides[:1] == ["all"] else sides
+    if len(sides) != 2 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in counts):
+        raise UsageError(
+            "[torch] expected share as outputs (4), (outputs, inputs), 'all', ('all', inputs) or a text as '4x4', "
+            f"got {share!r}"
+        )
+    return None if sides[0] == "all" else int(sides[0]), int(sides[1])
+
+
+def _fitting_block(share: Share, outputs: int, inputs: int) -> tuple[int, int]:
+    """``share`` as numbers, for a layer with these outputs and inputs (of a group)."""
+    rows, columns = block_of(share)
+    block = (outputs if rows is None else rows, columns)
     for size, most, what in zip(block, (outputs, inputs), ("outputs", "inputs of a group")):
-        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most:
+        if size > most:
             raise UsageError(f"[torch] expected share of 1 to {most} {what}, got {share!r}")
-    return int(block[0]), int(block[1])
+    return block
 
 
 class ShiftAttentionConv2d(nn.Conv2d):
@@ -74,7 +92,7 @@ class ShiftAttentionConv2d(nn.Conv2d):
     ``taps``: positions that every kernel slice W[d, c] keeps.
 
     ``share``: slices that keep the same positions: a number of neighbouring outputs, or (outputs, inputs) of a block;
-    ``"all"`` stands for every output.
+    ``"all"`` stands for every output. The texts of the command are accepted too: ``"4"``, ``"4x4"``, ``"allx4"``.
 
     ``relax``: the factor of the weights in the forward pass of mode soft. ``"softmax"`` is the attention P;
     ``"straight-through"`` is the hard mask, with the gradient of P. ``"auto"`` is straight-through for share ``"all"``,
@@ -122,9 +140,9 @@ class ShiftAttentionConv2d(nn.Conv2d):
         if isinstance(taps, bool) or not isinstance(taps, int) or not 1 <= taps <= positions:
             raise UsageError(f"[torch] expected taps from 1 to {positions} (kernel positions), got {taps!r}")
         self.taps = taps
-        self.share = block_of(share, out_channels, in_channels // groups)
+        self.share = _fitting_block(share, out_channels, in_channels // groups)
         self.init = _one_of(init, INITS, "init")
-        has_all = (share[0] if isinstance(share, tuple) else share) == "all"
+        has_all = block_of(share)[0] is None
         if _one_of(relax, RELAXATIONS, "relax") == "auto":
             relax = "straight-through" if has_all else "softmax"
         self.relax = relax
