@@ -172,7 +172,7 @@ class Packages(unittest.TestCase):
         self.assertIn("got mine/quick.toml: there is no such file", sweep("mine/quick.toml").stderr)
 
     def test_every_verb_has_a_man_page_without_errors(self):
-        listed = output(self.onetap, "--help").split("Subcommands:")[1].split("\n\n")[0]
+        listed = output(self.onetap, "--help").split("Verbs:")[1].split("\n\n")[0]
         verbs = re.findall(r"^  ([a-z]+) ", listed, re.MULTILINE)
         self.assertIn("count", verbs)
         pages = {name.rsplit("/", 1)[1] for name in self.files("onetap") if "/man1/" in name}
