@@ -86,6 +86,24 @@ class Help(CommandTest):
         self.refused(2, "onetap data has no verb 'chekc', did you mean 'check'?", "help", "data", "chekc")
 
     @needs_no_training
+    def test_what_other_tools_call_it(self):
+        for typed, ours in (("evaluate", "eval"), ("test", "eval"), ("predict", "run"), ("infer", "run"), ("fit", "train"),
+                            ("compress", "freeze"), ("benchmark", "bench"), ("sens", "sensitivity"), ("training", "train"),
+                            ("quant", "quantize"), ("download", "data fetch")):
+            self.refused(2, f"onetap has no verb '{typed}', did you mean '{ours}'?", typed, "x")
+        self.refused(2, "onetap has no verb 'convert', did you mean 'import' or 'export'?", "convert", "x.onnx")
+        self.refused(2, "onetap has no verb 're', did you mean 'reproduce' or 'report'?", "re")
+        for typed, ours in (("--learning_rate", "'--lr'"), ("--learning-rate", "'--lr'"), ("--batch_size", "'--batch-size'"),
+                            ("--weight_decay=0", "'--weight-decay'"), ("--lr_evry", "'--lr-every'"), ("--dataset", "'--data'"),
+                            ("--out-dir", "'--out'"), ("--checkpoint", "'--checkpoint-epochs' or '--checkpoint-steps'")):
+            name = typed.split("=")[0]
+            self.refused(2, f"onetap sweep has no flag {name}, did you mean {ours}?", "sweep", typed, 1)
+
+    @needs_no_training
+    def test_an_argument_is_refused_without_its_name(self):
+        self.refused(2, "onetap: expected a recipe, got none.toml", "sweep", "none.toml", "--out", "x", cwd=self.dir)
+
+    @needs_no_training
     def test_version(self):
         self.assertRegex(self.succeeds("--version").stdout, r"^onetap \d+\.\d+\.\d+\n$")
 
