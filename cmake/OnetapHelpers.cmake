@@ -49,13 +49,13 @@ function(onetap_pch_launcher target)
   endif()
 endfunction()
 
-# onetap_room(NAME SOURCES ... [LINK targets...] [PRIVATE_LINK targets...])
-# One folder, one target: onetap::NAME. A room sees only the rooms it links.
-function(onetap_room name)
-  cmake_parse_arguments(room "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
-  add_library(onetap_${name} ${room_SOURCES})
+# onetap_module(NAME SOURCES ... [LINK targets...] [PRIVATE_LINK targets...])
+# One folder, one target: onetap::NAME. A module sees only the modules it links.
+function(onetap_module name)
+  cmake_parse_arguments(module "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  add_library(onetap_${name} ${module_SOURCES})
   add_library(onetap::${name} ALIAS onetap_${name})
-  set_property(GLOBAL APPEND PROPERTY ONETAP_ROOMS onetap_${name})
+  set_property(GLOBAL APPEND PROPERTY ONETAP_MODULES onetap_${name})
   set_target_properties(onetap_${name} PROPERTIES
     EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
@@ -63,8 +63,8 @@ function(onetap_room name)
   target_include_directories(onetap_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(onetap_${name}
-    PUBLIC ${room_LINK}
-    PRIVATE ${room_PRIVATE_LINK} $<BUILD_INTERFACE:onetap_flags>)
+    PUBLIC ${module_LINK}
+    PRIVATE ${module_PRIVATE_LINK} $<BUILD_INTERFACE:onetap_flags>)
 endfunction()
 
 # Every target that includes LibTorch shares one precompiled header, made by onetap_nn.
@@ -77,15 +77,15 @@ function(onetap_use_torch target)
 endfunction()
 
 # onetap_cuda_kernels(ROOM SOURCES...)
-# The CUDA sources of a room, apart from it because the flags of our C++ are not nvcc's; ONETAP_CUDA in its C++ sources.
-function(onetap_cuda_kernels room)
-  add_library(onetap_${room}_kernels OBJECT ${ARGN})
-  set_target_properties(onetap_${room}_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_STANDARD 17)
-  target_include_directories(onetap_${room}_kernels PRIVATE ${PROJECT_SOURCE_DIR})
-  target_compile_options(onetap_${room}_kernels PRIVATE --expt-relaxed-constexpr)
-  target_sources(onetap_${room} PRIVATE $<TARGET_OBJECTS:onetap_${room}_kernels>)
-  target_compile_definitions(onetap_${room} PRIVATE ONETAP_CUDA)
-  target_include_directories(onetap_${room} SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+# The CUDA sources of a module, apart from it because the flags of our C++ are not nvcc's; ONETAP_CUDA in its C++ sources.
+function(onetap_cuda_kernels module)
+  add_library(onetap_${module}_kernels OBJECT ${ARGN})
+  set_target_properties(onetap_${module}_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_STANDARD 17)
+  target_include_directories(onetap_${module}_kernels PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(onetap_${module}_kernels PRIVATE --expt-relaxed-constexpr)
+  target_sources(onetap_${module} PRIVATE $<TARGET_OBJECTS:onetap_${module}_kernels>)
+  target_compile_definitions(onetap_${module} PRIVATE ONETAP_CUDA)
+  target_include_directories(onetap_${module} SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
 endfunction()
 
 # onetap_test(ROOM SOURCES ... LINK ... [TORCH [PROCESSES N]])

@@ -45,7 +45,7 @@ if(ONETAP_TRAINING)
           COMPONENT training_development)
   onetap_install_headers(training_development ${onetap_train_folders})
 endif()
-# The C API stands above the rooms: <onetap/onetap.h>.
+# The C API stands above the modules: <onetap/onetap.h>.
 install(FILES ${PROJECT_SOURCE_DIR}/onetap/runtime/onetap.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/onetap
         COMPONENT development)
 

@@ -7,6 +7,8 @@ set(ONETAP_MAINTAINER "The onetap authors <authors@onetap.invalid>" CACHE STRING
 set(CPACK_PACKAGE_CONTACT "${ONETAP_MAINTAINER}")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
+# Else CPack puts the description of the project before that of every package.
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)

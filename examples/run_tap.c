@@ -40,7 +40,7 @@ static int random_picture(long width, long height, Picture* picture) {
   return picture->rgb != NULL;
 }
 
-/* What the network wants to see: a plane per colour, pixels scaled; the nearest pixel where sizes differ. */
+/* The network's input: a plane per colour, pixels scaled; the nearest pixel where sizes differ. */
 static void to_planes(const Picture* picture, const int64_t shape[3], const float mean[3], const float sd[3],
                       float* planes) {
   for (int64_t c = 0; c < 3; ++c) {

@@ -14,7 +14,7 @@ enum class ErrorKind {
   kData,     // a file is missing or does not hold what it should
 };
 
-// Messages read "[room] expected X, got Y (where)", on one line: names in them may come from anywhere, so what a
+// Messages read "[module] expected X, got Y (where)", on one line: names in them may come from anywhere, so what a
 // terminal would obey is spelled out and what is endless is cut (see printable() in utf8.h).
 class Error : public std::runtime_error {
  public:

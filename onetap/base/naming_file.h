@@ -1,4 +1,4 @@
-// Errors about a network, said with the file that it came from: rooms that get a network know no files.
+// Errors about a network, said with the file that it came from: modules that get a network know no files.
 #pragma once
 
 #include "onetap/base/error.h"

@@ -78,11 +78,11 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string_view without_room(std::string_view message) {
+std::string_view without_module(std::string_view message) {
   const size_t end = message.find("] ");
-  const bool has_room =
+  const bool has_module =
       !message.empty() && message[0] == '[' && end != std::string_view::npos && message.find(' ') > end;  // one word
-  return has_room ? message.substr(end + 2) : message;
+  return has_module ? message.substr(end + 2) : message;
 }
 
 std::optional<int64_t> parse_int(std::string_view text) {

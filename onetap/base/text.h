@@ -22,8 +22,8 @@ std::vector<std::string_view> words(std::string_view line);
 
 std::string_view trim(std::string_view text);
 
-// A message without the "[room] " in front, to be said within another.
-std::string_view without_room(std::string_view message);
+// A message without the "[module] " in front, to be said within another.
+std::string_view without_module(std::string_view message);
 
 // The whole of `text` as a number, or nothing: no sign for unsigned, no trailing characters.
 std::optional<int64_t> parse_int(std::string_view text);

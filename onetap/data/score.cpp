@@ -23,8 +23,8 @@ bool all_finite(const float* values, int64_t count) {
 
 }  // namespace
 
-void Predictions::check_finite(const char* room, const std::string& of) const {
-  if (!is_finite()) fail("[{}] expected finite outputs, got nan or inf ({})", room, of);
+void Predictions::check_finite(const char* module, const std::string& of) const {
+  if (!is_finite()) fail("[{}] expected finite outputs, got nan or inf ({})", module, of);
 }
 
 bool Predictions::is_finite() const {

@@ -17,8 +17,8 @@ struct Predictions {
   std::vector<int64_t> labels;  // one per image
   std::vector<float> outputs;   // [images, classes], before softmax
 
-  // kFailure, "[room] ... (of)", where an output is nan or infinite: such outputs name no class.
-  void check_finite(const char* room, const std::string& of) const;
+  // kFailure, "[module] ... (of)", where an output is nan or infinite: such outputs name no class.
+  void check_finite(const char* module, const std::string& of) const;
   bool is_finite() const;
   int64_t images() const { return static_cast<int64_t>(labels.size()); }
   double accuracy() const { return accuracy(1); }  // share of images whose largest output is the label's

@@ -1,4 +1,4 @@
-// Activations by fours and eights, for the kernels of this room.
+// Activations by fours and eights, for the kernels of this module.
 #pragma once
 
 #include "onetap/batches/activation.cuh"

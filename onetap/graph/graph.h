@@ -40,7 +40,7 @@ enum class Op {
   kAvgPool,
   kMaxPool,
   kGlobalAvgPool,
-  kSubsample,  // every stride-th pixel, channels zero-padded to `out`, half in front and half behind
+  kSubsample,  // every stride-th pixel, channels zero-padded to `out`, half of the zeros before the channels
   kFlatten,
   kLinear,
   kShift,        // every channel moved by whole pixels, by a fixed table (shift.h); zeros come in

@@ -85,7 +85,7 @@ Graph parse_graph_json(std::string_view text, std::string_view label) {
   } catch (const nlohmann::json::exception& problem) {
     fail_data("[graph] node {} is not one of a network: {} ({})", count, problem.what(), label);
   } catch (const Error& problem) {
-    fail_data("[graph] node {}: {} ({})", count, without_room(problem.what()), label);
+    fail_data("[graph] node {}: {} ({})", count, without_module(problem.what()), label);
   }
 }
 

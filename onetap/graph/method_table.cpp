@@ -15,7 +15,7 @@ namespace {
 MethodInfo dense_row() {
   MethodInfo info;
   info.name = "conv";
-  info.help = "dense convolutions";
+  info.help = "dense";
   info.may_be_linear = true;
   return info;
 }

@@ -36,7 +36,7 @@ struct MethodKey {
 
 struct MethodInfo {
   std::string name;
-  std::string help;  // ends "train ..." in the help of --method
+  std::string help;  // what is trained, after the name in the help of --method
   std::vector<MethodKey> keys;
 
   bool needs_positions = false;  // a kernel with more than one position

@@ -62,11 +62,11 @@ MethodInfo binary_weights_row(const char* name, const char* help) {
 }  // namespace
 
 MethodInfo random_taps_row() {
-  return fixed_taps_row("random-taps", "convolutions with random taps");
+  return fixed_taps_row("random-taps", "taps at random positions");
 }
 
 MethodInfo magnitude_row() {
-  MethodInfo info = fixed_taps_row("magnitude", "convolutions with the largest taps of a trained network");
+  MethodInfo info = fixed_taps_row("magnitude", "the largest taps of a trained network");
   info.needs_init = true;
   return info;
 }

@@ -51,7 +51,7 @@ MethodInfo sal_row() {
 
   MethodInfo info;
   info.name = "sal";
-  info.help = "Shift Attention Layers";
+  info.help = "Shift Attention";
   info.keys = {taps, share, init, relax, density};
   info.needs_positions = true;
   info.may_have_bias = false;

@@ -78,7 +78,7 @@ class Parser {
       read_words(node, parts);
       graph_.add(std::move(node));
     } catch (const Error& problem) {
-      error(std::string(without_room(problem.what())));
+      error(std::string(without_module(problem.what())));
     }
   }
 

@@ -28,7 +28,7 @@ void Operator::refuse(const std::string& expected) const {
 }
 
 void Operator::refuse(const Error& problem) const {
-  throw Error(problem.kind(), fmt::format("[onnx] {}: {}", where(), without_room(problem.what())));
+  throw Error(problem.kind(), fmt::format("[onnx] {}: {}", where(), without_module(problem.what())));
 }
 
 void Operator::check_extents(size_t count) const {
@@ -139,7 +139,7 @@ void Converter::read_input() {
     draft.node.shape = infer_shape(draft.node, {});
   } catch (const Error& problem) {
     throw Error(options_.shape.empty() ? ErrorKind::kData : ErrorKind::kUsage,
-                fmt::format("[onnx] {} ({})", without_room(problem.what()), source_.label()));
+                fmt::format("[onnx] {} ({})", without_module(problem.what()), source_.label()));
   }
   draft.wishes = operator_names(image->name(), "input");
   drafts_.push_back(std::move(draft));
@@ -312,7 +312,7 @@ OnnxValue Converter::add(const Operator& op, Draft draft, const std::vector<Onnx
     const bool is_open = draft.node.op == Op::kAffine && shapes[0].size() == 1;
     draft.node.shape = is_open ? shapes[0] : infer_shape(draft.node, shapes);
   } catch (const Error& problem) {
-    op.refuse(fmt::format("what a network can have: {}", without_room(problem.what())));
+    op.refuse(fmt::format("what a network can have: {}", without_module(problem.what())));
   }
   const std::vector<std::string> names = operator_names(op.node.name(), op.node.op_type());
   draft.wishes.insert(draft.wishes.end(), names.begin(), names.end());

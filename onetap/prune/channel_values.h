@@ -1,4 +1,4 @@
-// What the scores of this room have in common.
+// What the scores of this module have in common.
 #pragma once
 
 #include "onetap/nn/torch.h"

@@ -218,7 +218,7 @@ Int8Plan plan_int8(const TapNet& net) {
 
 Requantize requantize_by(double factor, const char* what) {
   if (!(factor > 0) || !(factor < 0.5)) {
-    fail_data("[quant] expected a factor between 0 and one half behind '{}', got {:g}", what, factor);
+    fail_data("[quant] expected a factor between 0 and one half after '{}', got {:g}", what, factor);
   }
   int exponent = 0;
   const double fraction = std::frexp(factor, &exponent);  // 0.5 <= fraction < 1, exponent <= -1

@@ -42,8 +42,8 @@ RecipeField free_on_resume(RecipeField field) {
 const char* method_help() {
   static const std::string help = [] {
     std::vector<std::string> choices;
-    for (const MethodInfo& row : method_table()) choices.push_back(fmt::format("{} ({})", row.help, row.name));
-    return "train " + join(choices, " or ");
+    for (const MethodInfo& row : method_table()) choices.push_back(row.name + ": " + row.help);
+    return join(choices, "; ");
   }();
   return help.c_str();
 }
@@ -83,7 +83,7 @@ const std::vector<RecipeField>& recipe_fields() {
              &R::weight_init),
       text("init", kNetwork,
            "start from the weights of this run or of this .safetensors file (names as in torchvision)", &R::init),
-      text("init_skip", kNetwork, "leave these tensors of init out: globs separated by commas, such as 'fc.*'",
+      text("init_skip", kNetwork, "leave these tensors of --init out: globs separated by commas, such as 'fc.*'",
            &R::init_skip),
       text("freeze_layers", kNetwork,
            "parameters that are not trained: globs separated by commas, '!' excludes, such as 'layer1.*' or '!fc.*'; a "
@@ -103,22 +103,23 @@ const std::vector<RecipeField>& recipe_fields() {
       number("t0", kMethod, "temperature at the first step", &R::t0, 1e-6, 1e6),
       number("t1", kMethod, "temperature after the last step", &R::t1, 1e-6, 1e6),
       number("t_end", kMethod,
-             "fraction of the steps after which the temperature stays constant, at t1 unless alpha is given", &R::t_end,
-             1e-3, 1),
-      number(
-          "harden", kMethod,
-          "fraction of the steps after which attention is hard: the temperature has fallen to t1 by then, the taps are "
-          "fixed, and only the kept weights are trained from then on; 1: never",
-          &R::harden, 1e-3, 1),
-      number("alpha", kMethod, "factor of the temperature per step, instead of deriving it from t0, t1 and the steps",
-             &R::alpha, 1e-6, 1),
-      number("t_floor", kMethod, "the temperature never falls below this, until attention is hard (harden)",
+             "fraction of the steps after which the temperature stays constant, at --t1 unless --alpha is given",
+             &R::t_end, 1e-3, 1),
+      number("harden", kMethod,
+             "fraction of the steps after which attention is hard: the temperature has fallen to --t1 by then, the "
+             "taps are fixed, and only the kept weights are trained from then on; 1: never",
+             &R::harden, 1e-3, 1),
+      number("alpha", kMethod,
+             "factor of the temperature per step, instead of deriving it from --t0, --t1 and the steps", &R::alpha,
+             1e-6, 1),
+      number("t_floor", kMethod, "the temperature never falls below this, until attention is hard (--harden)",
              &R::t_floor, 0, 1e6),
 
-      choice("quantize", kMethod,
-             "train for int8, from a trained network (init): weights and values are rounded as 'onetap quantize' does, "
-             "attention is hard, batch norm's statistics do not change",
-             &R::quantize),
+      choice(
+          "quantize", kMethod,
+          "train for int8, from a trained network (--init): weights and values are rounded as 'onetap quantize' does, "
+          "attention is hard, batch norm's statistics do not change",
+          &R::quantize),
 
       text("data", kData, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR", &R::data),
       number("limit", kData,
@@ -133,10 +134,11 @@ const std::vector<RecipeField>& recipe_fields() {
              "class",
              &R::strict),
       numbers("mean", kData,
-              "mean of the pixels (0 to 1), which are scaled by (x - mean) / sd (default: that of init, else the "
+              "mean of the pixels (0 to 1), which are scaled by (x - mean) / sd (default: that of --init, else the "
               "data's own)",
               &R::mean, std::numeric_limits<float>::lowest()),
-      numbers("sd", kData, "standard deviation of the pixels (default: that of init, else the data's own)", &R::sd, 0),
+      numbers("sd", kData, "standard deviation of the pixels (default: that of --init, else the data's own)", &R::sd,
+              0),
       choice("augment", kData,
              "none, crop (pad, crop, flip), strong (crop, with jitter of 0.3 and cutout of a quarter of the side "
              "unless given), resized-crop (random area), or auto: the usual one for the data",
@@ -155,7 +157,7 @@ const std::vector<RecipeField>& recipe_fields() {
              &R::mixup, 0, 100),
       number("cutmix", kData,
              "replace a box of every training image with that of another of its batch, with an area drawn from Beta(X, "
-             "X); 0: no. With mixup, one of the two is chosen at random for every batch",
+             "X); 0: no. With --mixup, one of the two is chosen at random for every batch",
              &R::cutmix, 0, 100),
 
       number("epochs", kOptimiser, "passes over the training set", &R::epochs, 1, 1e6),
@@ -164,27 +166,28 @@ const std::vector<RecipeField>& recipe_fields() {
              "a finished run: this many more",
              &R::extend, 0, 1e6),
       number("extend_lr", kOptimiser,
-             "learning rate of the epochs of extend (default: that of the schedule's last step)", &R::extend_lr, 0,
+             "learning rate of the epochs of --extend (default: that of the schedule's last step)", &R::extend_lr, 0,
              1e6),
       number("patience", kOptimiser,
              "stop after this many epochs without a better (hard) accuracy, counted after the temperature has reached "
-             "its final value (t_end or harden); 0: never",
+             "its final value (--t-end or --harden); 0: never",
              &R::patience, 0, 1e6),
       number("batch_size", kOptimiser, "images per step; the last, smaller batch is kept", &R::batch_size, 1, 1e6),
       number("accumulate", kOptimiser,
              "compute the batch of a step in this many parts, one after another, to save memory; batch norm uses the "
              "statistics of each part",
              &R::accumulate, 1, 1e6),
-      choice("optimizer", kOptimiser,
-             "sgd, or adamw: Adam with decoupled weight decay (plain steps; lr is 0.001 and weight_decay 0.01 unless "
-             "given)",
-             &R::optimizer),
+      choice(
+          "optimizer", kOptimiser,
+          "sgd, or adamw: Adam with decoupled weight decay (plain steps; --lr is 0.001 and --weight-decay 0.01 unless "
+          "given)",
+          &R::optimizer),
       number("lr", kOptimiser, "learning rate", &R::lr, 0, 1e6),
       choice("schedule", kOptimiser, "learning rate over time: step or cosine", &R::schedule),
       number("lr_every", kOptimiser, "step schedule: epochs between drops (default: a third of the epochs)",
              &R::lr_every, 1, 1e6),
       text("lr_milestones", kOptimiser,
-           "step schedule: epochs after which the rate drops, such as '81,122', instead of lr_every",
+           "step schedule: epochs after which the rate drops, such as '81,122', instead of --lr-every",
            &R::lr_milestones),
       number("lr_factor", kOptimiser, "step schedule: factor of a drop", &R::lr_factor, 0, 1),
       number("lr_final", kOptimiser, "cosine schedule: learning rate at the end", &R::lr_final, 0, 1e6),
@@ -196,12 +199,12 @@ const std::vector<RecipeField>& recipe_fields() {
       number("beta1", kOptimiser, "AdamW: decay of the average of the gradients per step", &R::beta1, 0, 0.9999),
       number("beta2", kOptimiser, "AdamW: decay of the average of the squared gradients per step", &R::beta2, 0,
              0.999999),
-      number("weight_decay", kOptimiser, "weight decay of every parameter; of attention logits times logit_decay",
+      number("weight_decay", kOptimiser, "weight decay of every parameter; of attention logits times --logit-decay",
              &R::weight_decay, 0, 1),
       toggle("decay_norms", kOptimiser, "weight decay of batch norms and biases too", &R::decay_norms),
-      number("logit_decay", kOptimiser, "weight decay of attention logits, relative to weight_decay", &R::logit_decay,
+      number("logit_decay", kOptimiser, "weight decay of attention logits, relative to --weight-decay", &R::logit_decay,
              0, 1e3),
-      number("shift_lr", kOptimiser, "learning rate of active shifts, relative to lr", &R::shift_lr, 0, 1e3),
+      number("shift_lr", kOptimiser, "learning rate of active shifts, relative to --lr", &R::shift_lr, 0, 1e3),
       number("label_smoothing", kOptimiser, "fraction of the target spread over all classes", &R::label_smoothing, 0,
              0.99),
       text("teacher", kOptimiser,
@@ -232,11 +235,11 @@ const std::vector<RecipeField>& recipe_fields() {
                             "result does not depend on it",
                             &R::workers, 0, 256)),
       free_on_resume(text("device", kRun, "auto, cpu, cuda or cuda:N", &R::device)),
-      free_on_resume(
-          choice("precision", kRun,
-                 "of activations: fp32, tf32 or bf16 (GPUs), or auto: bf16 on a GPU, fp32 on a CPU; weights are "
-                 "always fp32",
-                 &R::precision)),
+      free_on_resume(choice(
+          "precision", kRun,
+          "precision of activations: fp32, tf32 or bf16 (GPUs), or auto: bf16 on a GPU, fp32 on a CPU; weights are "
+          "always fp32",
+          &R::precision)),
       free_on_resume(
           choice("engine", kRun,
                  "how a step is computed: plain (LibTorch's autograd, op by op), captured (the same with the data on "

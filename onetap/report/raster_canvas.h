@@ -9,7 +9,7 @@
 
 namespace onetap {
 
-// Bytes in planes, as the data room's Image has them: all of red, then green, then blue, rows from the top.
+// Bytes in planes, as the module data has them in Image: all of red, then green, then blue, rows from the top.
 struct Raster {
   int64_t height = 0;
   int64_t width = 0;

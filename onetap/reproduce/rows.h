@@ -1,4 +1,4 @@
-// How the tables of experiments are put together. For the sources of this room alone.
+// How the tables of experiments are put together. For the sources of this module alone.
 #pragma once
 
 #include "onetap/reproduce/experiment.h"

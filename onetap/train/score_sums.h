@@ -1,4 +1,4 @@
-// Adding up scores batch by batch, for the evaluations of this room.
+// Adding up scores batch by batch, for the evaluations of this module.
 #pragma once
 
 #include "onetap/train/evaluate.h"

@@ -16,9 +16,9 @@ TEST(Text, ParsesWholeNumbersOnly) {
 }
 
 TEST(Text, AMessageWithinAnotherHasNoRoom) {
-  EXPECT_EQ(without_room("[graph] a: expected b"), "a: expected b");
+  EXPECT_EQ(without_module("[graph] a: expected b"), "a: expected b");
   for (const char* other : {"", "expected [x] y", "[1, 2] is no pair", "[open", "[]"})
-    EXPECT_EQ(without_room(other), other);
+    EXPECT_EQ(without_module(other), other);
 }
 
 TEST(Text, QuotesCellsOfCsvFilesWhereNeeded) {

@@ -1,4 +1,4 @@
-// Small networks for the tests of this room, and what compares them.
+// Small networks for the tests of this module, and what compares them.
 #pragma once
 
 #include "onetap/graph/method.h"

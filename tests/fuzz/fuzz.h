@@ -21,7 +21,7 @@ bool accepts(const Reader& reader) {
     reader();
     return true;
   } catch (const Error& error) {
-    if (error.what()[0] != '[') std::abort();  // every message carries its room
+    if (error.what()[0] != '[') std::abort();  // every message carries its module
     for (const char* c = error.what(); *c != '\0'; ++c) {
       if (static_cast<unsigned char>(*c) < 0x20) std::abort();  // and is one line that a terminal can show
     }

@@ -1,4 +1,4 @@
-// Small networks of the tests of this room.
+// Small networks of the tests of this module.
 #pragma once
 
 #include "onetap/graph/text.h"

@@ -71,7 +71,7 @@ TEST(Requantize, FactorsAreKeptToThirtyOneBits) {
   EXPECT_EQ(requantize_by(std::ldexp(1 - 1e-6, -32), "test").multiplier, 0);
   EXPECT_EQ(requantize_by(1e-30, "test").multiplier, 0);
   for (const double factor : {0.5, 1.0, 0.0, -0.1, std::nan("")}) {
-    expect_error(ErrorKind::kData, "expected a factor between 0 and one half behind 'c'",
+    expect_error(ErrorKind::kData, "expected a factor between 0 and one half after 'c'",
                  [&] { requantize_by(factor, "c"); });
   }
 }
@@ -156,7 +156,7 @@ TEST(Int8Plan, RefusesWhatDoesNotFit) {
   refused("expected a positive scale, got inf", [](TapNet& net) { net.value_scales["x"] = INFINITY; });
   refused("expected a positive scale, got nan", [](TapNet& net) { net.value_scales["x"] = NAN; });
   refused("expected 'm' to keep the scale 1", [](TapNet& net) { net.value_scales["m"] = 2; });
-  refused("expected a factor between 0 and one half behind 'a'", [](TapNet& net) { net.value_scales["x"] = 1e10f; });
+  refused("expected a factor between 0 and one half after 'a'", [](TapNet& net) { net.value_scales["x"] = 1e10f; });
   refused("expected a finer scale of 'a' or a coarser one behind it, got sums of 3.5566e+07 and a factor of 100",
           [](TapNet& net) {
             net.value_scales["x"] = 1e4f;

@@ -67,6 +67,26 @@ class Bench(Int8):
         self.assertEqual(list(answer["peers"]), ["float"])
         self.assertIn("pip install onnxruntime onnx", answer["left_out"]["onnxruntime"])
 
+    def test_a_peer_that_only_a_later_network_lacks_is_named(self):
+        floats = self.tap("net.tap")
+        int8 = self.quantized(floats)
+        # As an interpreter with onnxruntime, but without onnx.
+        python = self.write("python", "#!/usr/bin/env python3\nimport sys\n"
+                                      "if 'int8' in sys.argv:\n    sys.exit(print('missing'))\n"
+                                      "print('ready 1.0', flush=True)\n"
+                                      "for line in sys.stdin:\n    print(*[1000] * int(line), flush=True)\n")
+        os.chmod(python, 0o755)
+
+        def warnings(*models, interpreter=python):
+            answer = self.succeeds("bench", *models, "--against", "onnxruntime", *QUICK, env={"ONETAP_PYTHON": interpreter})
+            return answer.stderr.splitlines()
+
+        why = "[bench] expected a Python with onnxruntime and onnx"
+        self.assertEqual([line.split(" (")[0] for line in warnings(floats, int8)],
+                         [f"warning: left out onnxruntime of {int8}: {why}"])
+        self.assertEqual([line.split(" (")[0] for line in warnings(int8, int8)], [f"warning: left out onnxruntime: {why}"])
+        self.assertEqual(len(warnings(floats, int8, floats, interpreter="/bin/false")), 2)  # two texts
+
     @unittest.skipUnless(has_onnxruntime(), "no onnxruntime and onnx")
     def test_the_table_says_which_images_onnxruntime_was_calibrated_with(self):
         int8 = self.quantized(self.tap("net.tap"))

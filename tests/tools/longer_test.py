@@ -149,7 +149,7 @@ class Trying(CommandTest):
         self.assertIn("fast dev run: an epoch of at most two steps", result.stdout)
         self.assertIn("32 training and 32 test images", result.stderr)
         self.assertEqual(os.listdir(self.dir), [])
-        self.refused(2, "keeps nothing", "train", *SMALL, "--fast-dev-run", "--out", self.path("run"), "--resume")
+        self.refused(2, "--fast-dev-run cannot be combined with --resume or --dry-run", "train", *SMALL, "--fast-dev-run", "--out", self.path("run"), "--resume")
         tried = self.succeeds("train", *SMALL, "--fast-dev-run", "--out", self.path("run"))
         self.assertIn(f"{self.path('run')} is left as it is", tried.stderr)
         self.assertFalse(os.path.exists(self.path("run")))

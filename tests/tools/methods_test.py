@@ -136,7 +136,7 @@ class MethodsTest(CommandTest):
         self.assertIn("attention.jsonl:1", result.stderr)
         with open(path, "w") as file:
             file.write("no line of it\n")
-        self.refused(4, "expected learned taps for the shift table, got no line of them", "train", *QUICK, "--method",
+        self.refused(4, "expected learned taps for the shift table, found none", "train", *QUICK, "--method",
                      "shift", "--out", self.path("run"), "--shift-table", "from:" + sal)
 
     def test_shift_tables_that_are_not_there(self):

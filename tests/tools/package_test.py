@@ -53,11 +53,19 @@ class Packages(unittest.TestCase):
         self.assertEqual(set(self.packages), {"libonetap0", "libonetap-dev", "onetap"})
         for package in self.packages:
             self.assertEqual(self.field(package, "Version"), VERSION + "-1")
-            self.assertGreater(len(self.field(package, "Description").splitlines()), 1)
             self.assertIn(f"./usr/share/doc/{package}/copyright", self.files(package))
             for name in self.files(package):
                 self.assertTrue(name in ("./",) or name.startswith("./usr/"), name)
             self.assertIn(f"./usr/share/doc/{package}/THIRD-PARTY.txt", self.files(package))
+
+    def test_each_has_a_synopsis_of_its_own(self):
+        synopses = {}
+        for package in self.packages:
+            synopses[package], *text = self.field(package, "Description").splitlines()
+            self.assertGreater(len(text), 0)
+        self.assertEqual(synopses, {"libonetap0": "runs convolutional networks frozen to .tap files",
+                                    "libonetap-dev": "headers and libraries of the onetap runtime",
+                                    "onetap": "trains, prunes, counts and runs shift networks"})
 
     def test_the_changelog_has_the_date_of_the_release(self):
         with open(CHANGELOG) as file:
@@ -164,7 +172,7 @@ class Packages(unittest.TestCase):
         self.assertIn("got mine/quick.toml: there is no such file", sweep("mine/quick.toml").stderr)
 
     def test_every_verb_has_a_man_page_without_errors(self):
-        listed = output(self.onetap, "--help").split("Subcommands:")[1].split("\n\n")[0]
+        listed = output(self.onetap, "--help").split("Verbs:")[1].split("\n\n")[0]
         verbs = re.findall(r"^  ([a-z]+) ", listed, re.MULTILINE)
         self.assertIn("count", verbs)
         pages = {name.rsplit("/", 1)[1] for name in self.files("onetap") if "/man1/" in name}

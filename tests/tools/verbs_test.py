@@ -1,9 +1,13 @@
 """The verbs as a person types them: help, streams, exit codes, JSON, completion."""
+import fcntl
 import json
 import os
+import pty
 import re
 import shutil
+import struct
 import subprocess
+import termios
 import unittest
 
 from support import ONETAP, SMALL, TRAINING_ONLY, CommandTest, main, metrics, needs_no_training, needs_training
@@ -15,7 +19,7 @@ class Help(CommandTest):
         verbs = [["train"], ["sweep"], ["reproduce"], ["eval"], ["freeze"], ["prune"], ["sensitivity"], ["export"], ["bench", "train"]]
         if not TRAINING_ONLY:
             verbs += [["launch"], ["data"], ["data", "fetch"], ["data", "check"], ["nets"], ["count"], ["run"], ["bench"],
-                      ["bench", "data"], ["heatmap"], ["report"], ["completion"], ["manual"]]
+                      ["bench", "data"], ["heatmap"], ["report"], ["completion"], ["manual"], ["help"]]
         for verb in verbs:
             self.assertIn(verb[0], top.stdout)
             result = self.succeeds(*verb, "--help")
@@ -24,6 +28,80 @@ class Help(CommandTest):
             self.assertIn("Examples:", result.stdout, verb)
             self.assertIn("onetap " + " ".join(verb), result.stdout)
             self.assertEqual(result.stderr, "")
+
+    # Both without LibTorch; they have flags of recipes.
+    RECIPE_FLAGS = ("sweep", "nets")
+
+    def too_long(self, text, width):
+        """Lines that are neither commands nor a flag whose values alone are as long."""
+        return [line for line in text.splitlines() if len(line) > width and not re.match(r"  (onetap |--\S+ \S+( \[\S+\])?$)", line)]
+
+    @needs_no_training
+    def test_lines_are_as_wide_as_asked_for(self):
+        for verb in (*self.RECIPE_FLAGS, "bench", "eval", "frontier"):
+            texts = {}
+            for columns in ("", "60", "80", "140", "none"):
+                texts[columns] = self.succeeds(verb, "--help", env={"COLUMNS": columns}).stdout
+                self.assertEqual(self.too_long(texts[columns], int(columns) if columns.isdigit() else 100), [], (verb, columns))
+            self.assertEqual(texts[""], texts["none"])
+            for text in texts.values():  # no word is lost
+                self.assertEqual(text.split(), texts[""].split())
+            self.assertGreater(max(map(len, texts["140"].splitlines())), 120)
+
+    @needs_no_training
+    def test_lines_are_as_wide_as_the_terminal(self):
+        leader, follower = pty.openpty()
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 72, 0, 0))
+        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        done = subprocess.run([ONETAP, "run", "--help"], stdout=follower, env=environment)
+        os.close(follower)
+        text = os.read(leader, 1 << 16).decode().replace("\r\n", "\n")
+        os.close(leader)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(text, self.succeeds("run", "--help", env={"COLUMNS": "72"}).stdout)
+        self.assertNotEqual(text, self.succeeds("run", "--help", env={"COLUMNS": ""}).stdout)
+
+    @needs_no_training
+    def test_flags_are_printed_as_they_are_typed(self):
+        sweep = self.succeeds("sweep", "--help").stdout
+        self.assertIn("\n  --flip, --no-flip           flip training images at random (default: yes)\n", sweep)
+        self.assertIn("\n  -h, --help                  print this help\n", sweep)
+        self.assertIn("\n  --to safetensors|onnx|c REQUIRED\n", self.succeeds("export", "--help").stdout)
+        for verb in self.RECIPE_FLAGS:
+            text = self.succeeds(verb, "--help").stdout
+            self.assertNotIn("{", text)
+            self.assertEqual(re.findall(r"\b[a-z]+[0-9]*_[a-z]+", text), [], "a key of recipes, not a flag")
+        words = " ".join(sweep.split())
+        self.assertIn("constant, at --t1 unless --alpha is given", words)
+        self.assertIn("conv: dense; sal: Shift Attention; random-taps: ", words)
+
+    @needs_no_training
+    def test_help_as_a_verb(self):
+        self.assertEqual(self.succeeds("help").stdout, self.succeeds("--help").stdout)
+        self.assertEqual(self.succeeds("help", "nets").stdout, self.succeeds("nets", "--help").stdout)
+        self.assertEqual(self.succeeds("-q", "--color", "never", "help", "data", "fetch").stdout,
+                         self.succeeds("data", "fetch", "--help").stdout)
+        self.assertEqual(self.succeeds("help", "train").stdout, self.succeeds("train", "--help").stdout)
+        self.refused(2, "onetap has no verb 'nest', did you mean 'nets'?", "help", "nest")
+        self.refused(2, "onetap data has no verb 'chekc', did you mean 'check'?", "help", "data", "chekc")
+
+    @needs_no_training
+    def test_what_other_tools_call_it(self):
+        for typed, ours in (("evaluate", "eval"), ("test", "eval"), ("predict", "run"), ("infer", "run"), ("fit", "train"),
+                            ("compress", "freeze"), ("benchmark", "bench"), ("sens", "sensitivity"), ("training", "train"),
+                            ("quant", "quantize"), ("download", "data fetch")):
+            self.refused(2, f"onetap has no verb '{typed}', did you mean '{ours}'?", typed, "x")
+        self.refused(2, "onetap has no verb 'convert', did you mean 'import' or 'export'?", "convert", "x.onnx")
+        self.refused(2, "onetap has no verb 're', did you mean 'reproduce' or 'report'?", "re")
+        for typed, ours in (("--learning_rate", "'--lr'"), ("--learning-rate", "'--lr'"), ("--batch_size", "'--batch-size'"),
+                            ("--weight_decay=0", "'--weight-decay'"), ("--lr_evry", "'--lr-every'"), ("--dataset", "'--data'"),
+                            ("--out-dir", "'--out'"), ("--checkpoint", "'--checkpoint-epochs' or '--checkpoint-steps'")):
+            name = typed.split("=")[0]
+            self.refused(2, f"onetap sweep has no flag {name}, did you mean {ours}?", "sweep", typed, 1)
+
+    @needs_no_training
+    def test_an_argument_is_refused_without_its_name(self):
+        self.refused(2, "onetap: expected a recipe, got none.toml", "sweep", "none.toml", "--out", "x", cwd=self.dir)
 
     @needs_no_training
     def test_version(self):
@@ -319,6 +397,7 @@ class Completion(CommandTest):
         self.assertIn("--to", self.complete_in_bash(["data", "fetch", "--t"]))
         self.assertEqual(self.complete_in_bash(["nets", "--method", "s"]), ["sal", "shift"])
         self.assertEqual(self.complete_in_bash(["nets", "--wid"]), ["--width"])
+        self.assertEqual(self.complete_in_bash(["help", "se"]), ["sensitivity"])
 
     def test_scripts_for_other_shells_parse(self):
         self.assertIn("complete -c onetap", self.succeeds("completion", "fish").stdout)

@@ -362,6 +362,18 @@ void print_tables(const BenchArguments& options, const std::vector<Bench>& bench
   }
 }
 
+// Networks of floats and of bytes may need different peers.
+void warn_of_missing_peers(const std::vector<Bench>& benches) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> networks;  // by peer and reason
+  for (const Bench& bench : benches) {
+    for (const auto& missing : bench.left_out) networks[missing].push_back(bench.network);
+  }
+  for (const auto& [missing, names] : networks) {
+    const std::string of = names.size() == benches.size() ? "" : " of " + join(names, ", ");
+    console().warn(fmt::format("left out {}{}: {}", missing.first, of, missing.second));
+  }
+}
+
 int run_bench(const BenchArguments& options) {
   const bool asks_onnxruntime =
       std::find(options.against.begin(), options.against.end(), "onnxruntime") != options.against.end();
@@ -388,7 +400,7 @@ int run_bench(const BenchArguments& options) {
   if (!options.data.empty() && std::none_of(benches.begin(), benches.end(), is_int8)) {
     fail_usage("[bench] expected an int8 network for --data, got floats ({})", names.front());
   }
-  for (const auto& [peer, why] : benches.front().left_out) console().warn(fmt::format("left out {}: {}", peer, why));
+  warn_of_missing_peers(benches);
   std::vector<std::unique_ptr<Peak>> machine;
   for (const bool int8 : {false, true}) {
     const auto entry = std::find_if(rows.begin(), rows.end(), [&](const Entry* row) { return row->int8 == int8; });

@@ -150,8 +150,7 @@ void add_data(CLI::App& app, Action& action) {
   CLI::App* fetch_verb = verb->add_subcommand("fetch", "download a data set, verify and unpack it");
   fetch_verb->add_option("NAME", arguments->name, "cifar10 or cifar100")
       ->required()
-      ->check(offered({"cifar10", "cifar100"}))
-      ->option_text("TEXT REQUIRED");
+      ->check(offered({"cifar10", "cifar100"}));
   fetch_verb->add_option("--to", arguments->directory, "directory for the data set's folder (default: the data cache)")
       ->option_text("DIR");
   fetch_verb->add_option("--url", arguments->url, "another URL for the archive")->option_text("URL");
@@ -175,8 +174,7 @@ void add_data(CLI::App& app, Action& action) {
   CLI::App* check_verb = verb->add_subcommand("check", "read every image and count the classes");
   check_verb->add_option("DATA", *spec, "shapes, cifar10[:DIR], cifar100[:DIR] or folder:DIR")
       ->required()
-      ->check(offered(data_words()))
-      ->option_text("TEXT REQUIRED");
+      ->check(offered(data_words()));
   check_verb->add_flag("--json", *json, "print JSON");
   check_verb->footer(
       "Examples:\n"

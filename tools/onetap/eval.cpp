@@ -138,7 +138,7 @@ void add_eval(CLI::App& app, Action& action) {
       ->check(offered(checkpoint_words()))
       ->option_text("WHICH [last]");
   verb->add_flag("--no-ema", options->no_ema,
-                 "use the weights of the last step instead of their moving average (runs with ema)");
+                 "use the weights of the last step instead of their moving average (runs with --ema)");
   verb->add_option("--binarize", options->binarize, "best tap (hard) or P > 0.5 (round) (default: the run's own)")
       ->transform(CLI::Transformer(binarize_words()))
       ->option_text("hard|round");

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 namespace onetap::tool {
 namespace {
 
-// "x.html" names the page; all else lies in the directory "x" beside it.
+// "x.html" names the page; the other files are in the directory "x" beside it.
 FrontierOptions resolved(FrontierOptions options) {
   const fs::path out = options.out;
   if (out.extension() != ".html" || out.stem().empty()) return options;

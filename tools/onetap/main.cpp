@@ -5,15 +5,19 @@
 #include "onetap/base/file.h"
 #include "onetap/base/version.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/help.h"
 #include "tools/onetap/mistyped.h"
+#include "tools/onetap/offered_words.h"
 #include "tools/onetap/training.h"
 #include "tools/onetap/verbs.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <new>
 
 namespace onetap::tool {
@@ -62,13 +66,38 @@ int written(int code) {
   return 1;
 }
 
-int parse_and_run(int argc, char** argv) {
+// "help VERB" is "VERB --help", with the program's own flags before it.
+bool take_help_verb(std::vector<std::string>& words) {
+  size_t i = 0;
+  while (i < words.size() && words[i].rfind('-', 0) == 0) i += words[i] == "--color" ? 2 : 1;
+  if (i >= words.size() || words[i] != "help") return false;
+  words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
+  words.emplace_back("--help");
+  return true;
+}
+
+// For the list of verbs, the shells' completion and the man pages: take_help_verb() leaves nothing to parse.
+void add_help(CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands({})) names.push_back(verb->get_name());
+  CLI::App* verb = app.add_subcommand("help", "explain a verb, as 'onetap VERB --help' does");
+  verb->add_option("VERB", "a verb, with the verb below it if there is one")->check(offered(names))->expected(0, 2);
+  verb->footer(
+      "Examples:\n"
+      "  onetap help train\n"
+      "  onetap help data fetch");
+}
+
+int parse_and_run(std::vector<std::string> words) {
+  const bool asks_help = take_help_verb(words);
   CLI::App app(
       "Trains convolutions with one tap per kernel slice (Shift Attention Layers), freezes them and runs them.",
       "onetap");
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.set_help_flag("-h,--help", "print this help");
   app.require_subcommand(1);
   app.fallthrough();
-  app.set_version_flag("--version", "onetap " ONETAP_VERSION);
+  app.set_version_flag("--version", "onetap " ONETAP_VERSION, "print the version");
   app.failure_message(CLI::FailureMessage::simple);
   Globals globals;
   add_globals(app, globals);
@@ -104,26 +133,29 @@ int parse_and_run(int argc, char** argv) {
   add_frontier(app, action);
   add_completion(app, action);
   add_manual(app, action);
+  add_help(app);
 
   try {
-    app.parse(argc, argv);
+    if (asks_help && mistyped_word(app, words)) throw CLI::ExtrasError(words);  // usage_error() says which
+    std::vector<std::string> reversed(words.rbegin(), words.rend());
+    app.parse(reversed);
   } catch (const CLI::Success& request) {  // --help, --version
     return written(app.exit(request));
   } catch (const CLI::ParseError& problem) {
     console().configure(globals.colour, 0);
-    return usage_error(app, problem, {argv + 1, argv + argc});
+    return usage_error(app, problem, words);
   }
   console().configure(globals.colour, globals.quiet > 0 ? -1 : globals.verbose);
   return written(action());
 }
 
-int run(int argc, char** argv) {
+int run(const std::vector<std::string>& words) {
   try {
-    return parse_and_run(argc, argv);
+    return parse_and_run(words);
   } catch (const TrainingNeeded& needed) {
     (void)open_training(needed.verb);
   }
-  return parse_and_run(argc, argv);
+  return parse_and_run(words);
 }
 
 }  // namespace
@@ -131,7 +163,7 @@ int run(int argc, char** argv) {
 int run_command(int argc, char** argv) {
   report_large_files_as_errors();
   try {
-    return run(argc, argv);
+    return run({argv + std::min(argc, 1), argv + argc});
   } catch (const Error& problem) {
     console().error(problem.what());
     return problem.exit_code();

@@ -3,6 +3,7 @@
 #include "onetap/base/text.h"
 #include "onetap/base/version.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/help.h"
 #include "tools/onetap/training.h"
 
 #include <fmt/format.h>
@@ -54,11 +55,11 @@ std::string option_entry(const CLI::Option& option) {
   if (option.get_positional()) {
     names.push_back("\\fI" + roff(option.get_name(true)) + "\\fR");
   } else {
-    for (const std::string& name : option.get_snames()) names.push_back("\\fB\\-" + roff(name) + "\\fR");
-    for (const std::string& name : option.get_lnames()) names.push_back("\\fB\\-\\-" + roff(name) + "\\fR");
+    for (const std::string& name : flag_names(option)) names.push_back("\\fB" + roff(name) + "\\fR");
   }
   std::string entry = ".TP\n" + join(names, ", ");
-  if (!option.get_option_text().empty()) entry += " \\fI" + roff(option.get_option_text()) + "\\fR";
+  const std::string value = option.get_positional() ? "" : value_text(option);
+  if (!value.empty()) entry += " \\fI" + roff(value) + "\\fR";
   return entry + '\n' + roff(option.get_description()) + '\n';
 }
 

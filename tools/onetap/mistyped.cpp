@@ -52,7 +52,7 @@ bool is_flag(const std::string& word) {
 }
 
 // What other tools call our flags.
-std::string usual_name(const std::string& flag) {
+std::string usual_flag(const std::string& flag) {
   static const std::map<std::string, std::string> names = {
       {"--learning-rate", "--lr"},   {"--wd", "--weight-decay"},      {"--bs", "--batch-size"},
       {"--batch", "--batch-size"},   {"--model", "--arch"},           {"--optim", "--optimizer"},
@@ -62,14 +62,78 @@ std::string usual_name(const std::string& flag) {
   return found == names.end() ? flag : found->second;
 }
 
-// For "--epoch", and for "-epochs" with one dash too few.
+// What other tools call our verbs.
+std::vector<std::string> usual_verbs(const std::string& verb) {
+  static const std::map<std::string, std::vector<std::string>> names = {
+      {"evaluate", {"eval"}},       {"test", {"eval"}},
+      {"validate", {"eval"}},       {"predict", {"run"}},
+      {"infer", {"run"}},           {"inference", {"run"}},
+      {"classify", {"run"}},        {"fit", {"train"}},
+      {"finetune", {"train"}},      {"fine-tune", {"train"}},
+      {"compress", {"freeze"}},     {"benchmark", {"bench"}},
+      {"download", {"data fetch"}}, {"convert", {"import", "export"}}};
+  const auto found = names.find(verb);
+  return found == names.end() ? std::vector<std::string>() : found->second;
+}
+
+bool starts_with(const std::string& text, const std::string& start) {
+  return text.compare(0, start.size(), start) == 0;
+}
+
+// Words of `known` that `typed` begins: "--check", "sens".
+std::vector<std::string> longer_words(const std::string& typed, const std::vector<std::string>& known) {
+  std::vector<std::string> words;
+  for (const std::string& word : known) {
+    if (starts_with(word, typed)) words.push_back(word);
+  }
+  return words;
+}
+
+// The longest word of `known` that begins `typed`, followed by `next`: "training", "--out-dir".
+std::vector<std::string> shorter_word(const std::string& typed, const std::vector<std::string>& known,
+                                      const std::string& next) {
+  std::vector<std::string> longest;
+  for (const std::string& word : known) {
+    if (!starts_with(typed, word + next) || (!longest.empty() && word.size() <= longest.front().size())) continue;
+    longest = {word};
+  }
+  return longest;
+}
+
+std::string hint(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back("'" + word + "'");
+  return ", did you mean " + one_of(quoted) + "?";
+}
+
+// Few enough words that begin alike, else the nearest one, else the longest beginning.
+std::string hint_for(const std::string& typed, const std::vector<std::string>& known, const std::string& next) {
+  constexpr size_t kMost = 3;
+  const auto longer = longer_words(typed, known);
+  if (!longer.empty() && longer.size() <= kMost) return hint(longer);
+  if (const auto near = nearest(typed, known)) return hint({*near});
+  const auto shorter = shorter_word(typed, known, next);
+  return shorter.empty() ? "" : hint(shorter);
+}
+
+// For "--epoch", for "-epochs" with one dash too few, and for "--batch_size" as a recipe has it.
 std::string flag_hint(const std::string& word, const std::vector<std::string>& known) {
   const std::string typed = word.substr(0, word.find('='));
-  const std::string name = typed[1] == '-' ? typed : "-" + typed;
+  std::string name = typed[1] == '-' ? typed : "-" + typed;
+  std::replace(name.begin(), name.end(), '_', '-');
   if (name.size() < 4) return "";  // one letter is near every other
-  const std::string usual = usual_name(name);
+  const std::string usual = usual_flag(name);
   const bool has_usual = std::find(known.begin(), known.end(), usual) != known.end();
-  return did_you_mean(has_usual ? usual : name, known);
+  return has_usual ? hint({usual}) : hint_for(name, known, "-");
+}
+
+std::string verb_hint(const std::string& word, const std::vector<std::string>& known) {
+  std::vector<std::string> usual = usual_verbs(word);
+  const auto is_missing = [&](const std::string& verb) {
+    return std::find(known.begin(), known.end(), verb.substr(0, verb.find(' '))) == known.end();
+  };
+  usual.erase(std::remove_if(usual.begin(), usual.end(), is_missing), usual.end());
+  return usual.empty() ? hint_for(word, known, "") : hint(usual);
 }
 
 // "-ofile" and "-vq" begin with a flag that is known.
@@ -118,6 +182,10 @@ std::string usage_text(const CLI::App& verb, const CLI::ParseError& problem) {
   const size_t colon = text.find(": 1 required ");
   if (colon != std::string::npos) return fmt::format("expected a value for {}, got none", text.substr(0, colon));
   if (text == "A subcommand is required") return fmt::format("expected a verb: {}", join(known_verbs(verb), ", "));
+  // "RECIPE: expected a recipe, got x"
+  const size_t end = text.find(": expected ");
+  const CLI::Option* option = end == std::string::npos ? nullptr : option_called(&verb, text.substr(0, end));
+  if (option != nullptr && option->get_positional()) return text.substr(end + 2);
   return text;
 }
 
@@ -146,7 +214,7 @@ std::optional<std::string> mistyped_word(const CLI::App& app, const std::vector<
     if (next != nullptr) {
       path.push_back(next);
     } else if (verb.get_require_subcommand_min() > 0) {
-      return fmt::format("{} has no verb '{}'{}", path_text(path), word, did_you_mean(word, verbs));
+      return fmt::format("{} has no verb '{}'{}", path_text(path), word, verb_hint(word, verbs));
     }
   }
   return std::nullopt;

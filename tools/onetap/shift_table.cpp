@@ -22,7 +22,7 @@ std::vector<PositionShares> kept_taps(const std::string& source) {
   std::vector<std::string> notices;
   const auto lines = read_good_lines<AttentionLine>(files.attention(), notices);
   if (lines.empty() && !notices.empty()) {
-    fail_data("[train] expected learned taps for the shift table, got no line of them: {}", notices.front());
+    fail_data("[train] expected learned taps for the shift table, found none: {}", notices.front());
   }
   for (const std::string& notice : notices) console().warn(notice);
   return lines.empty() ? std::vector<PositionShares>() : kept_shares(lines.back());

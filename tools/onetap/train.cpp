@@ -313,7 +313,7 @@ std::chrono::seconds rank_timeout() {
 // Trains, tests and writes a checkpoint in a folder that is removed again.
 int run_fast_dev(TrainOptions options) {
   if (options.resume || options.dry_run) {
-    fail_usage("[train] --fast-dev-run keeps nothing: expected no --resume or --dry-run beside it");
+    fail_usage("[train] --fast-dev-run cannot be combined with --resume or --dry-run");
   }
   if (!options.out.empty()) console().note("--fast-dev-run keeps nothing: " + options.out + " is left as it is");
   if (rank_place().launched) fail_usage("[train] expected one process for --fast-dev-run, got several ranks");

@@ -1,4 +1,4 @@
-"""The rooms of onetap/ as their CMake targets say: each links the rooms that its files include, no more and no fewer, and
+"""The modules of onetap/ as their CMake targets say: each links the modules that its files include, no more and no fewer, and
 none includes one above it. Reads the sources; needs no build."""
 import pathlib
 import re
@@ -17,13 +17,13 @@ TORCH_HEADERS = {"nn/torch.h", "ranks/c10d.h"}
 TORCH_CUDA = re.compile(r"^(ATen|c10)/cuda/")
 
 
-def declared_rooms(cmake):
-    """{room: the rooms it links} in the order of their declaration, and the name of the first room of the half with
+def declared_modules(cmake):
+    """{module: the modules it links} in the order of their declaration, and the name of the first module of the half with
     LibTorch."""
     text = re.sub(r"#[^\n]*", "", cmake)
     split = text.find("if(ONETAP_TRAINING)")
-    rooms, first_of_training = {}, None
-    for call in re.finditer(r"onetap_room\((\w+)([^)]*)\)", re.sub(r"\$<[^>]*>", "", text)):
+    modules, first_of_training = {}, None
+    for call in re.finditer(r"onetap_module\((\w+)([^)]*)\)", re.sub(r"\$<[^>]*>", "", text)):
         name, arguments = call.group(1), call.group(2).split()
         linked, keyword = set(), None
         for argument in arguments:
@@ -31,10 +31,10 @@ def declared_rooms(cmake):
                 keyword = argument
             elif keyword in ("LINK", "PRIVATE_LINK") and argument.startswith("onetap_"):
                 linked.add(argument[len("onetap_"):])
-        if first_of_training is None and text.find(f"onetap_room({name}") > split >= 0:
+        if first_of_training is None and text.find(f"onetap_module({name}") > split >= 0:
             first_of_training = name
-        rooms[name] = linked
-    return rooms, first_of_training
+        modules[name] = linked
+    return modules, first_of_training
 
 
 def includes_of(path):
@@ -42,13 +42,13 @@ def includes_of(path):
 
 
 def problems(root):
-    """What is wrong with the rooms under `root`, one line each."""
-    rooms, first_of_training = declared_rooms((root / "CMakeLists.txt").read_text(encoding="utf-8"))
+    """What is wrong with the modules under `root`, one line each."""
+    modules, first_of_training = declared_modules((root / "CMakeLists.txt").read_text(encoding="utf-8"))
     found = []
-    order = list(rooms)
+    order = list(modules)
     folders = {path.name for path in root.iterdir() if path.is_dir()}
     for name in sorted(folders - set(order)):
-        found.append(f"{name}: a folder without a room in CMakeLists.txt")
+        found.append(f"{name}: a folder without a module in CMakeLists.txt")
     for name in order:
         included = {}
         for path in sorted((root / name).rglob("*")):
@@ -60,35 +60,35 @@ def problems(root):
                     if not (TORCH_CUDA.match(target) and path.suffix == ".cpp"):
                         found.append(f"{where}: includes <{target}>, which only {' and '.join(sorted(TORCH_HEADERS))} may")
                 if quote == '"' and target.startswith("onetap/"):
-                    room = target.split("/")[1]
-                    if room != name:
-                        included.setdefault(room, where)
+                    module = target.split("/")[1]
+                    if module != name:
+                        included.setdefault(module, where)
                     if not (root.parent / target).exists():
                         found.append(f"{where}: includes {target}, which is not there")
-        for room in sorted(set(included) - rooms[name]):
-            found.append(f"{name}: includes {room} ({included[room]}) and does not link onetap_{room}")
-        for room in sorted(rooms[name] - set(included)):
-            found.append(f"{name}: links onetap_{room} and includes nothing of it")
-        for room in sorted(set(included) & set(order)):
-            if order.index(room) > order.index(name):
-                found.append(f"{name}: includes {room} ({included[room]}), a room above it")
-        for room in sorted(rooms[name] & set(order)):
-            if first_of_training and order.index(name) < order.index(first_of_training) <= order.index(room):
-                found.append(f"{name}: needs no LibTorch and links onetap_{room}, which does")
+        for module in sorted(set(included) - modules[name]):
+            found.append(f"{name}: includes {module} ({included[module]}) and does not link onetap_{module}")
+        for module in sorted(modules[name] - set(included)):
+            found.append(f"{name}: links onetap_{module} and includes nothing of it")
+        for module in sorted(set(included) & set(order)):
+            if order.index(module) > order.index(name):
+                found.append(f"{name}: includes {module} ({included[module]}), a module above it")
+        for module in sorted(modules[name] & set(order)):
+            if first_of_training and order.index(name) < order.index(first_of_training) <= order.index(module):
+                found.append(f"{name}: needs no LibTorch and links onetap_{module}, which does")
     return found
 
 
-class Rooms(unittest.TestCase):
+class Modules(unittest.TestCase):
     def test_link_what_they_include(self):
         self.assertEqual(problems(ROOT / "onetap"), [])
 
     def test_all_are_seen(self):
-        rooms, first_of_training = declared_rooms((ROOT / "onetap" / "CMakeLists.txt").read_text(encoding="utf-8"))
+        modules, first_of_training = declared_modules((ROOT / "onetap" / "CMakeLists.txt").read_text(encoding="utf-8"))
         self.assertEqual(first_of_training, "nn")
         for name in ("base", "graph", "runtime", "batches", "fused", "train", "freeze"):
-            self.assertIn(name, rooms)
-        self.assertNotIn("train", rooms["freeze"])
-        self.assertNotIn("fused", rooms["batches"])
+            self.assertIn(name, modules)
+        self.assertNotIn("train", modules["freeze"])
+        self.assertNotIn("fused", modules["batches"])
 
 
 class Constants(unittest.TestCase):
@@ -100,8 +100,8 @@ class Constants(unittest.TestCase):
 
 # Small houses with one thing wrong, so that the test above is known to see it.
 class Violations(unittest.TestCase):
-    CMAKE = ("onetap_room(low SOURCES low/low.cpp)\nonetap_room(high SOURCES high/high.cpp LINK onetap_low)\n"
-             "if(ONETAP_TRAINING)\n  onetap_room(nn SOURCES nn/nn.cpp LINK onetap_low $<BUILD_INTERFACE:onetap_torch>)\nendif()\n")
+    CMAKE = ("onetap_module(low SOURCES low/low.cpp)\nonetap_module(high SOURCES high/high.cpp LINK onetap_low)\n"
+             "if(ONETAP_TRAINING)\n  onetap_module(nn SOURCES nn/nn.cpp LINK onetap_low $<BUILD_INTERFACE:onetap_torch>)\nendif()\n")
     FILES = {"low/low.h": "", "low/low.cpp": '#include "onetap/low/low.h"\n', "high/high.h": "",
              "high/high.cpp": '#include "onetap/low/low.h"\n', "nn/torch.h": "#include <torch/torch.h>\n",
              "nn/nn.cpp": '#include "onetap/low/low.h"\n#include "onetap/nn/torch.h"\n'}
@@ -128,8 +128,8 @@ class Violations(unittest.TestCase):
     def test_a_link_without_an_include(self):
         self.check("high: links onetap_low and includes nothing of it", files={"high/high.cpp": ""})
 
-    def test_a_room_above(self):
-        self.check("low: includes high (low/low.h), a room above it", files={"low/low.h": '#include "onetap/high/high.h"\n'})
+    def test_a_module_above(self):
+        self.check("low: includes high (low/low.h), a module above it", files={"low/low.h": '#include "onetap/high/high.h"\n'})
 
     def test_torch_outside_its_header(self):
         self.check("nn/nn.cpp: includes <torch/nn.h>", files={"nn/nn.cpp": "#include <torch/nn.h>\n"})
@@ -139,13 +139,13 @@ class Violations(unittest.TestCase):
         self.check("includes onetap/low/old.h, which is not there",
                    files={"high/high.cpp": '#include "onetap/low/old.h"\n'})
 
-    def test_a_folder_without_a_room(self):
-        self.check("spare: a folder without a room", files={"spare/spare.h": ""})
+    def test_a_folder_without_a_module(self):
+        self.check("spare: a folder without a module", files={"spare/spare.h": ""})
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 2 and sys.argv[1] == "--list":
-        for room, linked in declared_rooms((ROOT / "onetap" / "CMakeLists.txt").read_text(encoding="utf-8"))[0].items():
-            print(f"{room}: {', '.join(sorted(linked))}")
+        for module, linked in declared_modules((ROOT / "onetap" / "CMakeLists.txt").read_text(encoding="utf-8"))[0].items():
+            print(f"{module}: {', '.join(sorted(linked))}")
     else:
         unittest.main()
