@@ -79,7 +79,7 @@ class Folder(CommandTest):
         os.mkfifo(self.path("f/train/ant/a.jpg"))
         os.symlink("/dev/zero", self.path("f/val/bee/z.png"))
         result = self.succeeds("data", "check", spec, timeout=60)
-        self.assertEqual(result.stderr, "warning: left out 2 paths named like images that are not regular files: "
+        self.assertEqual(result.stderr, "warning: skipped 2 paths that are not regular files: "
                          f"{self.path('f/train/ant/a.jpg')}, {self.path('f/val/bee/z.png')}\n")
         skipped = json.loads(self.succeeds("data", "check", spec, "--json", timeout=60).stdout)["skipped"]
         self.assertEqual(skipped, [self.path("f/train/ant/a.jpg"), self.path("f/val/bee/z.png")])
@@ -94,7 +94,7 @@ class Folder(CommandTest):
         os.mkfifo(self.path("f/train/ant/a.jpg"))
         result = self.succeeds("train", "--arch", "resnet8", "--width", "4", "--image-size", "32", "--data", spec,
                                "--epochs", 1, "--device", "cpu", "--out", self.path("run"), timeout=300)
-        self.assertIn("left out 1 path", result.stderr)
+        self.assertIn("skipped 1 path that is not a regular file: ", result.stderr)
 
     @needs_no_training
     def test_what_does_not_decode_is_named(self):
@@ -105,7 +105,7 @@ class Folder(CommandTest):
         self.assertEqual(result.returncode, 4)
         self.assertIn("2.png", result.stderr)
         self.assertIn("3.png", result.stderr)
-        self.assertIn("got 2 that do not", result.stderr)
+        self.assertIn("[data] 2 of 6 images could not be decoded (folder:", result.stderr)
 
     @needs_no_training
     def test_empty_class_and_missing_split(self):

@@ -388,6 +388,7 @@ int run_bench(const BenchArguments& options) {
   if (!options.data.empty() && std::none_of(benches.begin(), benches.end(), is_int8)) {
     fail_usage("[bench] expected an int8 network for --data, got floats ({})", names.front());
   }
+  data.warn_of_unreadable();
   for (const auto& [peer, why] : benches.front().left_out) console().warn(fmt::format("left out {}: {}", peer, why));
   std::vector<std::unique_ptr<Peak>> machine;
   for (const bool int8 : {false, true}) {

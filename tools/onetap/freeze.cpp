@@ -166,6 +166,10 @@ void add_warnings(const FreezeArguments& options, const OpenRun& run, bool for_i
 
 FreezeReport freeze_run(const FreezeArguments& options) {
   FreezeReport report;
+void add_unreadable(const DataSource& source, FreezeReport& report) {
+  if (const std::string text = unreadable_warning(source); !text.empty()) report.warnings.push_back(text);
+}
+
   report.out = options.out.empty() ? RunFiles(options.run.run).model() : fs::path(options.out);
   if (!options.out.empty() || RunFiles(options.run.run).holds_run()) check_output_file("freeze", report.out);
   OpenedData opened;
@@ -203,6 +207,7 @@ FreezeReport freeze_run(const FreezeArguments& options) {
   add_warnings(options, run, for_int8, report);
   measure(run, report);
   return report;
+  add_unreadable(*run.source, report);
 }
 
 void refuse_flags_of_runs(const FreezeArguments& options) {
@@ -245,6 +250,7 @@ FreezeReport freeze_tap(const FreezeArguments& options) {
   report.stages = check.stages();
   return report;
 }
+  add_unreadable(*source, report);
 
 int run_freeze(const FreezeArguments& options) {
   FreezeReport report = names_tap(options.run.run) ? freeze_tap(options) : freeze_run(options);
