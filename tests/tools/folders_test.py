@@ -122,6 +122,27 @@ class Flat(CommandTest):
         self.assertIn("using " + os.path.join(run, "model.tap"), answer.stderr)
 
     @needs_training
+    def test_recalibration_that_lowers_the_accuracy_is_not_advised(self):
+        for split in ("train", "val"):
+            for i in range(16):
+                self.write(f"f/{split}/dark/{i}.png", png(40, 40, 10 + i))
+                self.write(f"f/{split}/light/{i}.png", png(40, 40, 240 - i))
+        run = self.path("run")
+        self.succeeds("train", *self.TRAIN, "--data", "folder:" + self.path("f"), "--epochs", 16, "--batch-size", 4, "--harden", 0.5,
+                      "--lr", 0.02, "--out", run)
+        for name in ("dark", "light"):  # statistics of other images
+            for i in range(16):
+                self.write(f"f/train/{name}/{i}.png", png(40, 40, 255))
+        frozen = json.loads(self.succeeds("freeze", run, "--recalibrate", 32, "--json").stdout)
+        soft, hard, again = (stage["accuracy"] for stage in frozen["stages"][:3])
+        self.assertEqual(soft, hard)
+        self.assertGreater(hard, 0.7)
+        self.assertLess(again, hard - 0.01)
+        warned, = frozen["warnings"]
+        self.assertIn(f"Recalibration lowered it from {100 * hard:.2f} %: omit --recalibrate", warned)
+        self.assertNotIn("--harden", warned)
+
+    @needs_training
     def test_strict_refuses_damage_and_limit_limits(self):
         spec = self.make()
         self.write("f/dark/5.png", b"not an image")
