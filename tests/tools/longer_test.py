@@ -1,6 +1,7 @@
 """How long a run takes and what decides it: --extend, patience, validation, --fast-dev-run; AdamW; --per-class."""
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -15,6 +16,8 @@ class Extend(CommandTest):
         result = self.succeeds("train", "--out", run, "--extend", 2)
         self.assertIn(f"extended by 2 epochs to 5, at learning rate {metrics(run)[-1]['lr']:.3g} ", result.stderr)
         self.assertIn("epoch 5/5", result.stderr)
+        with open(os.path.join(run, "config.toml")) as file:
+            self.assertIn(f'\nextended_1 = "{ONETAP} train --out {run} --extend 2"\n', file.read())
         self.assertEqual(metrics(run), metrics(whole))
         self.assertEqual(weights(run), weights(whole))
         last = metrics(run)[-1]
@@ -23,6 +26,8 @@ class Extend(CommandTest):
         result = self.succeeds("train", "--out", run, "--extend", 1, "--extend-lr", 0.03)
         self.assertIn("extended by 1 epoch to 6", result.stderr)
         self.assertEqual((metrics(run)[-1]["epoch"], metrics(run)[-1]["lr"]), (6, 0.03))
+        with open(os.path.join(run, "config.toml")) as file:
+            self.assertEqual(re.findall(r"(?m)^extended_\d", file.read()), ["extended_1", "extended_2"])
         self.succeeds("train", "--out", run, "--resume")
         self.succeeds("freeze", run, "-q")
 

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import unittest
@@ -378,6 +379,15 @@ class TrainAndEval(CommandTest):
         # The saved recipe is a recipe.
         self.succeeds("train", self.path("run", "config.toml"), "--out", self.path("again"))
         self.assertEqual(metrics(self.path("run")), metrics(self.path("again")))
+
+    def test_the_command_of_a_run_can_be_copied(self):
+        run = self.path("my 'own' run")
+        self.succeeds("train", *SMALL, "--epochs", 1, "--layers", "layer2.*,!layer2.0.conv1", "--init-skip", "", "--out", run)
+        with open(os.path.join(run, "config.toml")) as file:
+            line = next(line for line in file if line.startswith("command = "))
+        words = shlex.split(json.loads(line.split(" = ", 1)[1]))
+        self.assertEqual(words, [ONETAP, "train", *SMALL, "--epochs", "1", "--layers", "layer2.*,!layer2.0.conv1",
+                                 "--init-skip", "", "--out", run])
 
     def test_a_sweep_is_the_runs_one_by_one(self):
         result = self.succeeds("sweep", *SMALL, "--epochs", 1, "--grid", "seed=0,1", "--jobs", 2, "--out",

@@ -24,6 +24,7 @@
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/scratch_folder.h"
 #include "tools/onetap/shift_table.h"
+#include "tools/onetap/shell_word.h"
 #include "tools/onetap/signals.h"
 #include "tools/onetap/training.h"
 
@@ -38,7 +39,9 @@
 #include <iostream>
 #include <memory>
 #include <unistd.h>
+#include <string>
 
+#include <vector>
 namespace onetap::tool {
 namespace {
 
@@ -60,12 +63,12 @@ std::string cpu_name() {
   return "unknown";
 }
 
-// The words of this process's command line.
+// This process's command line, to be copied into a shell.
 std::string command_line() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string words{std::istreambuf_iterator<char>(file), {}};
-  std::replace(words.begin(), words.end(), '\0', ' ');
-  return std::string(trim(words));
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return shell_line(words);
 }
 
 Provenance make_provenance() {
@@ -275,7 +278,7 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
                                           : RunDirectory::create(options.out, recipe, graph, make_provenance());
   describe(recipe, source, graph);
   if (extending && !options.dry_run) {
-    directory.extend(recipe);
+    directory.extend(recipe, command_line());
     const Schedule schedule(recipe, BatchStream::batch_count(source.train->size(), recipe.batch_size));
     console().note(fmt::format("extended by {} epoch{} to {}, at learning rate {:.3g} (--extend-lr)",
                                request.recipe.extend, request.recipe.extend == 1 ? "" : "s", recipe.all_epochs(),
