@@ -83,11 +83,15 @@ class Patience(CommandTest):
         self.assertEqual(epochs[-1], best + 1 + 2)
         self.assertLess(epochs[-1], 9)
         self.assertIn("no better accuracy for 2 epochs", result.stderr)
+        line = next(l for l in metrics(run) if l["split"] == "test" and l["epoch"] == best + 1)
+        self.assertIn(f"epoch {best + 1} has the best accuracy on the test set, {100 * line['acc_hard']:.2f} %: "
+                      f"'onetap freeze {run} --checkpoint best' freezes it\n", result.stderr)
         before = weights(run)
         self.succeeds("train", "--resume", "--out", run)  # it is finished
         self.assertEqual(weights(run), before)
         self.refused(2, "ended early cannot be extended", "train", "--out", run, "--extend", 1)
         self.assertNotIn("warning", self.succeeds("freeze", run).stderr)
+        self.assertNotIn("warning", self.succeeds("freeze", run, "--checkpoint", "best").stderr)
 
     def test_waits_for_the_temperature(self):
         self.refused(2, "expected --t-end or --harden below 1", "train", *SMALL, "--patience", 1, "--out", self.path("run"))

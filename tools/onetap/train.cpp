@@ -166,6 +166,20 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
 }
 
 // Epochs after those of a schedule need the schedule: a run's, or that of a new run, whose epochs are then named.
+// The best epoch of a run that ended early is not its last one.
+void name_best(const RunFiles& files, bool has_soft) {
+  const auto state = files.last_state();
+  if (!state || !state->ended || state->best_step < 0 || state->best_step == state->step) return;
+  for (const MetricLine& line : read_metrics(files.metrics())) {
+    if (line.step != state->best_step || line.split == "train") continue;
+    console().note(fmt::format(
+        "epoch {} has the best {}accuracy on the {} set, {}: 'onetap freeze {} --checkpoint best' freezes it",
+        line.epoch, has_soft ? "hard " : "", line.split, percent_text(line.acc_hard.value_or(line.acc_soft)),
+        shell_word(files.root.string())));
+    return;
+  }
+}
+
 void check_something_to_extend(const RecipeRequest& request, const RunFiles& files) {
   if (request.recipe.extend == 0 || request.keys.count("epochs") != 0 || files.holds_run()) return;
   fail_usage("[train] expected a run to extend, got {} (a new run with --extend needs --epochs too)",
@@ -310,6 +324,7 @@ std::chrono::seconds rank_timeout() {
   const char* text = std::getenv("ONETAP_RANK_TIMEOUT");
   const auto seconds = text == nullptr ? std::optional<int64_t>(kUsual) : parse_int(text);
   if (!seconds || *seconds < 1) fail_usage("[ranks] expected ONETAP_RANK_TIMEOUT in seconds, got '{}'", text);
+    name_best(files, has_soft);
   return std::chrono::seconds(*seconds);
 }
 
