@@ -263,7 +263,9 @@ class Train(CommandTest):
         self.refused_and_clean(2, "whole number for --epochs", "--epochs", "many")
         self.refused_and_clean(2, "expected --lr", "--lr", "-1")
         self.refused_and_clean(2, "did you mean 'sal'", "--method", "sall")
-        self.refused_and_clean(2, "expected device", "--device", "gpu")
+        self.refused_and_clean(2, "got 'gpu', did you mean 'cuda'?", "--device", "gpu")
+        self.refused_and_clean(2, "got 'gpu:1', did you mean 'cuda:1'?", "--device", "gpu:1")
+        self.refused_and_clean(2, "got 'cude', did you mean 'cuda'?", "--device", "cude")
         self.refused_and_clean(2, "matches 'layer7.*'", "--layers", "layer7.*")
         net = self.write("small.net", "onetap-net 1\nx = input 3x32x32\np = gap x\nfc = linear p out=7\n")
         self.refused_and_clean(2, "expected 10 values", "--arch", net, "--method", "conv")
@@ -274,6 +276,10 @@ class Train(CommandTest):
     def test_missing_data_and_places(self):
         self.refused_and_clean(4, "onetap data fetch", "--data", "cifar10:" + self.path("nowhere"))
         self.refused(2, "expected --out RUN", "train", *SMALL)
+        # What is wrong wherever the run is to be is said first.
+        self.refused(2, "got 'cifar', did you mean 'cifar10'?", "train", "--data", "cifar")
+        self.refused(2, "expected a depth of 6n+2", "train", "--arch", "resnet21")
+        self.refused(2, "did you mean 'cuda'?", "train", "--device", "gpu")
         file = self.write("file", "")
         self.refused(2, "got a file", "train", *SMALL, "--out", file)
         self.refused(2, "cannot create", "train", *SMALL, "--out", os.path.join(file, "run"))

@@ -166,7 +166,11 @@ class Trying(CommandTest):
     def test_devices_that_are_not_here(self):
         result = onetap("train", *SMALL, "--device", "cuda", "--out", self.path("run"), env={"CUDA_VISIBLE_DEVICES": ""})
         self.assertEqual(result.returncode, 2)
-        self.assertRegex(result.stderr, r"expected a GPU for device 'cuda', got none: .*--device cpu")
+        self.assertRegex(result.stderr, r"\[train\] expected a GPU for device 'cuda', got none: .*--device cpu")
+        run = trained(*SMALL)
+        for verb in ("eval", "sensitivity"):
+            self.refused(2, f"'onetap {verb}' runs on the CPU with --device cpu, or without --device", verb, run,
+                         "--device", "cuda", env={"CUDA_VISIBLE_DEVICES": ""})
         self.refused(2, "expected --precision auto or fp32 on a CPU, got bf16", "train", *SMALL, "--precision", "bf16",
                      "--out", self.path("run"))
 

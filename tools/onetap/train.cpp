@@ -8,6 +8,7 @@
 #include "onetap/data/source.h"
 #include "onetap/graph/method.h"
 #include "onetap/graph/text.h"
+#include "onetap/graph/zoo/zoo.h"
 #include "onetap/journal/metrics.h"
 #include "onetap/ranks/rank_group.h"
 #include "onetap/recipe/schedule.h"
@@ -23,8 +24,8 @@
 #include "tools/onetap/recipe_file.h"
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/scratch_folder.h"
-#include "tools/onetap/shift_table.h"
 #include "tools/onetap/shell_word.h"
+#include "tools/onetap/shift_table.h"
 #include "tools/onetap/signals.h"
 #include "tools/onetap/training.h"
 
@@ -38,10 +39,10 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <unistd.h>
 #include <string>
-
+#include <unistd.h>
 #include <vector>
+
 namespace onetap::tool {
 namespace {
 
@@ -165,7 +166,6 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
   }
 }
 
-// Epochs after those of a schedule need the schedule: a run's, or that of a new run, whose epochs are then named.
 // The best epoch of a run that ended early is not its last one.
 void name_best(const RunFiles& files, bool has_soft) {
   const auto state = files.last_state();
@@ -180,6 +180,7 @@ void name_best(const RunFiles& files, bool has_soft) {
   }
 }
 
+// Epochs after those of a schedule need the schedule: a run's, or that of a new run, whose epochs are then named.
 void check_something_to_extend(const RecipeRequest& request, const RunFiles& files) {
   if (request.recipe.extend == 0 || request.keys.count("epochs") != 0 || files.holds_run()) return;
   fail_usage("[train] expected a run to extend, got {} (a new run with --extend needs --epochs too)",
@@ -247,9 +248,17 @@ int run_along(RankGroup& ranks) {
   return outcome == TrainOutcome::kInterrupted ? signal_exit_code() : 0;
 }
 
+// Values that are wrong whatever the run is.
+void check_words(const Recipe& recipe) {
+  parse_data_spec(recipe.data);
+  if (!is_network_file(recipe.arch)) find_architecture(recipe.arch);
+  parse_device(recipe.device);
+}
+
 // One process alone, or rank 0.
 int run_train(const TrainOptions& options, RankGroup* ranks) {
   RecipeRequest request = read_recipe_request(options.recipe_path, options.flags);
+  check_words(request.recipe);
   if (options.out.empty() && !options.dry_run) fail_usage("[train] expected --out RUN, the directory for this run");
   if (options.fast_dev_run) shorten(request.recipe);
   const RunFiles files(options.out);
@@ -315,6 +324,7 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
         "fast dev run: an epoch of at most two steps, its test and its checkpoint succeeded; nothing is kept");
   } else {
     print_result(options, files, has_soft);
+    name_best(files, has_soft);
   }
   return 0;
 }
@@ -324,7 +334,6 @@ std::chrono::seconds rank_timeout() {
   const char* text = std::getenv("ONETAP_RANK_TIMEOUT");
   const auto seconds = text == nullptr ? std::optional<int64_t>(kUsual) : parse_int(text);
   if (!seconds || *seconds < 1) fail_usage("[ranks] expected ONETAP_RANK_TIMEOUT in seconds, got '{}'", text);
-    name_best(files, has_soft);
   return std::chrono::seconds(*seconds);
 }
 
