@@ -92,7 +92,8 @@ class Flat(CommandTest):
         net = self.write("two.net", "onetap-net 1\nx = input 3x32x32\na = conv x out=8 kernel=3 pad=1\nr = relu a\n"
                                     "g = gap r\nfc = linear g out=2\n")
         self.succeeds("nets", net, "--tap", tap)
-        for arguments in (["eval", tap, tap, "--data", spec], ["quantize", tap, "--data", spec, "-o", small]):
+        for arguments in (["eval", tap, tap, "--data", spec], ["quantize", tap, "--data", spec, "-o", small],
+                          ["frontier", tap, "--data", spec, "--seconds", 0.01, "--out", self.path("frontier")]):
             result = self.succeeds(*arguments)
             self.assertIn(self.DAMAGE + self.path("g/val/light/1.png") + "\n", result.stderr)
             self.assertEqual(result.stderr.count("could not be decoded"), 1, result.stderr)
@@ -117,6 +118,10 @@ class Flat(CommandTest):
             self.assertIn(self.DAMAGE + self.path("g/val/light/1.png") + "\n", result.stderr, verb)
         self.assertIn("1 image could not be decoded", str(json.loads(self.succeeds(
             "freeze", run, "--data", damaged, "--json").stdout)["warnings"]))
+        self.succeeds("train", *self.TRAIN, "--data", damaged, "--method", "conv", "--epochs", 1, "--out", self.path("dense"))
+        result = self.succeeds("prune", self.path("dense"), "--by", "l1", "--ratio", 0.5, "--data", damaged, "--out",
+                               self.path("pruned"))
+        self.assertIn(self.DAMAGE + self.path("g/val/light/1.png") + "\n", result.stderr)
         answer = self.succeeds("run", run, self.path("f/light/3.png"), "--top", 1)
         self.assertRegex(answer.stdout, r"3\.png:  (dark|light) \d")
         self.assertIn("using " + os.path.join(run, "model.tap"), answer.stderr)
