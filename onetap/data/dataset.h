@@ -40,8 +40,8 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   virtual void read_reduced(int64_t index, const EighthsNeeded& needed, Image& image) const;
   // What to call image `index` in a message.
   virtual std::string describe(int64_t index) const;
-  // Files that were to be read so far and did not decode, in the order of their names; another image took the place of
-  // each (see folder.h).
+  // Files that were to be read so far and could not be decoded, in the order of their names; another image took the
+  // place of each (see folder.h).
   virtual std::vector<std::string> unreadable() const { return {}; }
 };
 
@@ -82,10 +82,12 @@ struct DataSource {
   // Height and width of every image, or 0 where they vary (image folders).
   int64_t image_size = 0;
   Normalisation normalisation;  // its own; a recipe may have another (recipe_normalisation())
-  // Paths in an image folder that are named like images and are no files (FIFOs, devices, folders): left out.
+  // Paths in an image folder that are named like images and are no files (FIFOs, devices, folders), and links to
+  // folders below those of classes: left out.
   std::vector<std::string> skipped;
   // Files in an image folder of formats that are not read: how many, by the end of their names (".gif", "" for none).
   std::map<std::string, int64_t> other_files;
+  int64_t images_outside = 0;  // images in an image folder that are in no folder of a class: left out
 };
 
 }  // namespace onetap

@@ -101,22 +101,53 @@ std::vector<std::string> list_classes(const fs::path& directory) {
   return names;
 }
 
-// Fills source.skipped and source.other_files on the way.
+// The images of a class: of its folder and the folders below, as paths within it. Links to folders are not followed:
+// they may lead in circles, or to the images of other classes. Fills source.skipped and source.other_files on the way.
+class ClassImages {
+ public:
+  explicit ClassImages(DataSource& source) : source_(source) {}
+
+  std::vector<std::string> list(const fs::path& directory) {
+    add(directory, "", 0);
+    return std::move(names_);
+  }
+
+ private:
+  void add(const fs::path& directory, const fs::path& within, int depth) {
+    constexpr int kMostDepth = 32;
+    if (depth > kMostDepth) {
+      fail_data("[data] expected folders at most {} deep below a class, got more ({})", kMostDepth, directory.string());
+    }
+    std::vector<fs::path> folders;  // after the list of this one is closed
+    for_each_entry(directory, [&](const fs::directory_entry& entry) {
+      const fs::path name = entry.path().filename();
+      std::error_code error;
+      if (is_image_name(name)) {
+        // A link that leads nowhere stays: reading it says so, where leaving it out would hide that images are missing.
+        if (entry.is_regular_file(error) || error || !entry.exists(error)) {
+          names_.push_back((within / name).string());
+        } else {
+          source_.skipped.push_back(entry.path().string());
+        }
+      } else if (entry.is_regular_file(error)) {
+        ++source_.other_files[lower_extension(name)];
+      } else if (entry.is_directory(error)) {
+        if (entry.is_symlink(error)) {
+          source_.skipped.push_back(entry.path().string());
+        } else {
+          folders.push_back(name);
+        }
+      }
+    });
+    for (const fs::path& name : folders) add(directory / name, within / name, depth + 1);
+  }
+
+  DataSource& source_;
+  std::vector<std::string> names_;
+};
+
 std::vector<std::string> list_images(const fs::path& directory, DataSource& source) {
-  std::vector<std::string> names;
-  for_each_entry(directory, [&](const fs::directory_entry& entry) {
-    std::error_code error;
-    if (!is_image_name(entry.path())) {
-      if (entry.is_regular_file(error)) ++source.other_files[lower_extension(entry.path())];
-      return;
-    }
-    // A link that leads nowhere stays: reading it says so, where leaving it out would hide that images are missing.
-    if (entry.is_regular_file(error) || error || !entry.exists(error)) {
-      names.push_back(entry.path().filename().string());
-    } else {
-      source.skipped.push_back(entry.path().string());
-    }
-  });
+  std::vector<std::string> names = ClassImages(source).list(directory);
   if (names.empty()) {
     fail_data("[data] expected .jpg, .jpeg, .png, .webp or .bmp files, got none ({}{})", directory.string(),
               source.other_files.empty() ? "" : "; " + other_files_text(source.other_files));
@@ -125,9 +156,18 @@ std::vector<std::string> list_images(const fs::path& directory, DataSource& sour
   return names;
 }
 
+// Images beside the folders of classes or splits belong to no class.
+void count_outside(const fs::path& directory, DataSource& source) {
+  for_each_entry(directory, [&](const fs::directory_entry& entry) {
+    std::error_code ignored;
+    if (is_image_name(entry.path()) && entry.is_regular_file(ignored)) ++source.images_outside;
+  });
+}
+
 std::shared_ptr<const Dataset> open_split(const fs::path& root, const FolderOptions& options, DataSource& source) {
   auto set = std::make_shared<FolderDataset>(root, options.strict);
   for (const std::string& name : source.classes) set->add_class(name, list_images(root / name, source));
+  count_outside(root, source);
   return set;
 }
 
@@ -156,8 +196,20 @@ std::string split_key(const std::string& name, const std::string& file, uint64_t
   return hash.hex();
 }
 
+// Splits with other names would be taken for classes.
+void refuse_splits_as_classes(const std::vector<std::string>& classes, const fs::path& root) {
+  static const std::set<std::string> names = {"train", "training", "val", "valid", "validation", "test", "testing"};
+  for (std::string name : classes) {
+    std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+    if (names.count(name) == 0) return;
+  }
+  fail_data("[data] expected the folders of the splits to be named train and val (or test), got {} ({})",
+            join(classes, ", "), root.string());
+}
+
 void open_flat(const fs::path& root, const FolderOptions& options, DataSource& source) {
   source.classes = two_classes(root);
+  refuse_splits_as_classes(source.classes, root);
   auto train = std::make_shared<FolderDataset>(root, options.strict);
   auto test = std::make_shared<FolderDataset>(root, options.strict);
   for (const std::string& name : source.classes) {
@@ -178,6 +230,7 @@ void open_flat(const fs::path& root, const FolderOptions& options, DataSource& s
     train->add_class(name, std::move(parts[0]));
     test->add_class(name, std::move(parts[1]));
   }
+  count_outside(root, source);
   source.train = train;
   source.test = test;
 }
@@ -199,6 +252,7 @@ void open_splits(const fs::path& root, const FolderOptions& options, DataSource&
   require_subset(test_classes, source.classes, train);
   source.train = open_split(train, options, source);
   source.test = open_split(test, options, source);
+  count_outside(root, source);
 }
 
 // Without one of the splits, and with folders of another name.
@@ -217,6 +271,11 @@ std::string other_files_text(const std::map<std::string, int64_t>& files) {
     parts.push_back(fmt::format("{} {}", count, extension.empty() ? "without an extension" : extension));
   }
   return join(parts, ", ");
+}
+
+std::string unreadable_text(size_t count) {
+  return fmt::format("{} could not be decoded; the next image of the class is used instead",
+                     count == 1 ? "1 image" : fmt::format("{} images", count));
 }
 
 DataSource open_folder(const fs::path& root, const FolderOptions& options) {

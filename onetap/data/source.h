@@ -25,7 +25,7 @@ struct DataSpec {
 //   ,seed=N         folder, cifar10, cifar100: of all choices of images (0)
 //   ,limit=N        at most N training and N test images, evenly over the classes
 //   ,validation=X   this fraction of the training images is held out (DataSource::validation)
-//   ,strict         folder: an image that does not decode is an error
+//   ,strict         folder: an image that cannot be decoded is an error
 // A directory whose name ends like an option is taken as it is if it exists.
 DataSpec parse_data_spec(std::string_view text);
 

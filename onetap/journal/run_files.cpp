@@ -4,7 +4,6 @@
 #include "onetap/base/file.h"
 #include "onetap/graph/text.h"
 #include "onetap/journal/metrics.h"
-#include "onetap/journal/run_state.h"
 #include "onetap/journal/run_sums.h"
 
 #include <algorithm>
@@ -67,13 +66,17 @@ bool RunFiles::finished() const {
   }
 }
 
-bool RunFiles::ended_early() const {
+std::optional<RunState> RunFiles::last_state() const {
   try {
-    const RunState state = read_last_state(*this);
-    return state.ended && state.epoch_logged;
+    return read_last_state(*this);
   } catch (const Error&) {
-    return false;
+    return std::nullopt;
   }
+}
+
+bool RunFiles::ended_early() const {
+  const auto state = last_state();
+  return state && state->ended && state->epoch_logged;
 }
 
 }  // namespace onetap

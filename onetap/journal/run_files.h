@@ -13,9 +13,11 @@
 #pragma once
 
 #include "onetap/graph/graph.h"
+#include "onetap/journal/run_state.h"
 #include "onetap/recipe/recipe.h"
 
 #include <filesystem>
+#include <optional>
 
 namespace onetap {
 
@@ -39,6 +41,8 @@ struct RunFiles {
   Graph read_graph() const;
   // True once all epochs are done, tested and in the newest checkpoint. False as well for what cannot be read.
   bool finished() const;
+  // Of the newest checkpoint; nothing if it cannot be read.
+  std::optional<RunState> last_state() const;
   // Whether `patience` ended the run before its last epoch, and its tests are done. False as well for what cannot be
   // read.
   bool ended_early() const;

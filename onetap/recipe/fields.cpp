@@ -130,7 +130,7 @@ const std::vector<RecipeField>& recipe_fields() {
              "the test set is used once, at the end; 0: none, the best epoch is chosen on the test set",
              &R::validation, 0, 0.9),
       toggle("strict", kData,
-             "image folders: an image that does not decode is an error, instead of being replaced by the next of its "
+             "image folders: an image that cannot be decoded is an error, instead of being replaced by the next of its "
              "class",
              &R::strict),
       numbers("mean", kData,

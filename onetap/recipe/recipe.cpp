@@ -131,7 +131,8 @@ void check_together(const Recipe& recipe) {
     fail_usage("[recipe] expected lr_every or lr_milestones, got both");
   }
   if (recipe.warmup_epochs > static_cast<double>(recipe.epochs)) {
-    fail_usage("[recipe] expected warmup_epochs of at most epochs = {}, got {}", recipe.epochs, recipe.warmup_epochs);
+    fail_usage("[recipe] expected warmup_epochs of at most epochs = {}, got {} (--warmup-epochs)", recipe.epochs,
+               recipe.warmup_epochs);
   }
   shift_table_run(recipe);
 }

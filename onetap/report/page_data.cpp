@@ -275,6 +275,9 @@ Json provenance(const std::map<std::string, std::string>& facts) {
   for (const char* key : {"command", "started", "onetap", "libtorch", "cpu"}) {
     if (const auto fact = facts.find(key); fact != facts.end()) object[key] = fact->second;
   }
+  for (const auto& [key, command] : facts) {
+    if (key.rfind("extended_", 0) == 0) object[key] = command;
+  }
   return object;
 }
 

@@ -128,18 +128,32 @@ StreamOptions recipe_stream(const Recipe& recipe, const View& view, bool train, 
   return options;
 }
 
-torch::Device parse_device(const std::string& text) {
+namespace {
+
+std::string device_hint(const std::string& text) {
+  const std::string gpu = "gpu";  // one letter from "cpu"
+  if (text.rfind(gpu, 0) == 0) return fmt::format(", did you mean 'cuda{}'?", text.substr(gpu.size()));
+  return did_you_mean(text, {"auto", "cpu", "cuda"});
+}
+
+}  // namespace
+
+torch::Device parse_device(const std::string& text, const std::string& verb) {
   if (text == "cpu") return torch::kCPU;
   if (text == "auto") return torch::cuda::is_available() ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
   const bool is_cuda = text == "cuda" || text.rfind("cuda:", 0) == 0;
   const auto index = text.size() > 5 ? parse_int(std::string_view(text).substr(5)) : std::optional<int64_t>(0);
-  if (!is_cuda || !index || *index < 0) fail_usage("[train] expected device auto, cpu, cuda or cuda:N, got '{}'", text);
+  if (!is_cuda || !index || *index < 0) {
+    fail_usage("[{}] expected device auto, cpu, cuda or cuda:N, got '{}'{}", verb, text, device_hint(text));
+  }
   const auto present = static_cast<int64_t>(torch::cuda::device_count());
   if (present == 0) {
-    fail_usage("[train] expected a GPU for device '{}', got none: {}. --device cpu, or auto, trains without one", text,
-               at::globalContext().hasCUDART() ? "CUDA finds no device" : "this LibTorch was built without CUDA");
+    fail_usage(
+        "[{0}] expected a GPU for device '{1}', got none: {2}. 'onetap {0}' runs on the CPU with --device cpu, or "
+        "without --device",
+        verb, text, at::globalContext().hasCUDART() ? "CUDA finds no device" : "this LibTorch was built without CUDA");
   }
-  if (*index >= present) fail_usage("[train] expected a device below cuda:{}, got '{}'", present, text);
+  if (*index >= present) fail_usage("[{}] expected a device below cuda:{}, got '{}'", verb, present, text);
   return torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(*index));
 }
 

@@ -37,8 +37,8 @@ nn::Objective recipe_objective(const Recipe& recipe);
 // A pass over its data, from the start of the first epoch.
 StreamOptions recipe_stream(const Recipe& recipe, const View& view, bool train, const Part& part = {});
 
-// "auto", "cpu", "cuda", "cuda:1"; kUsage for a device that is not there.
-torch::Device parse_device(const std::string& text);
+// "auto", "cpu", "cuda", "cuda:1"; kUsage, naming `verb`, for a device that is not there.
+torch::Device parse_device(const std::string& text, const std::string& verb = "train");
 
 // What a rank calls its device: on GPUs each takes its own, unless it sees one alone.
 std::string rank_device(const std::string& text, int64_t local_rank);

@@ -49,8 +49,10 @@ void check_free(const fs::path& root) {
   }
 }
 
+constexpr const char* kProvenance = "\n[provenance]\n";
+
 std::string provenance_text(const Provenance& provenance) {
-  std::string text = "\n[provenance]\n";
+  std::string text = kProvenance;
   for (const auto& [key, value] : provenance) text += fmt::format("{} = {}\n", key, toml_string(value));
   return text;
 }
@@ -89,11 +91,16 @@ RunDirectory RunDirectory::create(const fs::path& root, const Recipe& resolved, 
   return run;
 }
 
-void RunDirectory::extend(const Recipe& extended) const {
+void RunDirectory::extend(const Recipe& extended, const std::string& command) const {
   const std::string before = read_file(files_.config(), 1u << 20);
   const std::string network = read_file(files_.network());
-  const size_t facts = std::min(before.find("\n[provenance]"), before.size());
-  const std::string config = recipe_text(extended) + before.substr(facts);
+  const size_t facts = before.find(kProvenance);
+  std::string config = recipe_text(extended) + (facts == std::string::npos ? kProvenance : before.substr(facts));
+  const Provenance known = recipe_provenance(before);
+  int64_t times = 1;
+  while (known.count(fmt::format("extended_{}", times)) > 0) ++times;
+  if (config.back() != '\n') config += '\n';
+  config += fmt::format("extended_{} = {}\n", times, toml_string(command));
   const std::string name = files_.config().filename().string();
   const std::string old_sum = sums_text({{name, before}});
   const std::string sums = sums_text({{name, config}, {files_.network().filename().string(), network}});

@@ -26,9 +26,9 @@ class RunDirectory {
   // Takes up a run and removes what a killed writer left half-done. kData if there is none.
   static RunDirectory resume(const std::filesystem::path& root);
 
-  // Replaces the recipe by one that differs in `extend` and `extend_lr`. A process that is killed on the way leaves a
-  // run with one of the two.
-  void extend(const Recipe& extended) const;
+  // Replaces the recipe by one that differs in `extend` and `extend_lr`, and adds the command to the provenance (as
+  // extended_1, extended_2, ...). A process that is killed on the way leaves a run with one of the two.
+  void extend(const Recipe& extended, const std::string& command) const;
 
   const RunFiles& files() const { return files_; }
 

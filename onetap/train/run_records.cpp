@@ -1,6 +1,7 @@
 #include "onetap/train/run_records.h"
 
 #include "onetap/base/fail.h"
+#include "onetap/data/folder.h"
 #include "onetap/train/checkpoint.h"
 
 #include <set>
@@ -74,10 +75,8 @@ void RunRecords::report_unreadable() {
   const size_t count = names.size();
   if (count <= unreadable_) return;
   unreadable_ = count;
-  run_.notice(
-      fmt::format("{} image{} not decode; the next image of the class is used instead ('onetap data check' names "
-                  "{}, --strict refuses)",
-                  count, count == 1 ? " does" : "s do", count == 1 ? "it" : "them"));
+  run_.notice(fmt::format("{} ('onetap data check' names {}, --strict refuses)", unreadable_text(count),
+                          count == 1 ? "it" : "them"));
 }
 
 }  // namespace onetap

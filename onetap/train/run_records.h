@@ -29,7 +29,7 @@ class RunRecords {
   // The error, with that at its end.
   Error with_checkpoint(const Error& problem, const char* advice = "") const;
 
-  // Tells how many images do not decode, once for every new one.
+  // Tells how many images could not be decoded, once for every new one.
   void report_unreadable();
 
  private:

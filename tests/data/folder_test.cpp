@@ -256,6 +256,57 @@ TEST(Folder, WithoutSplitsAShareOfEveryClassBecomesTheTestSet) {
   expect_error(ErrorKind::kData, "expected at least 2 images of a class", [&] { open_folder(dir.path()); });
 }
 
+TEST(Folder, ImagesOfAClassMayLieInFoldersOfItsFolder) {
+  const TempDir dir;
+  const std::string image = png_bytes(quarters(8, 8), 8, 8);
+  for (const std::string name : {"ant", "bee"}) {
+    for (int i = 0; i < 4; ++i) write_text(dir / name / (name + std::to_string(i) + ".png"), image);
+  }
+  write_text(dir / "ant" / "2025" / "may" / "a.png", image);
+  write_text(dir / "ant" / "2026" / "a.png", image);
+  write_text(dir / "ant" / "2026" / "clip.gif", "GIF89a");
+  write_text(dir / "ant" / ".hidden" / "b.png", image);
+  write_text(dir / "loose.png", image);
+  write_text(dir / "README", "words");
+  // In a circle, and to the images of another class.
+  fs::create_directory_symlink(dir.path(), dir / "ant" / "2026" / "up");
+  fs::create_directory_symlink(dir / "bee", dir / "ant" / "others");
+  // By Python: as below, of names such as "2026/a.png".
+  FolderOptions options;
+  options.test_share = 0.4;
+  options.seed = 2;
+  const DataSource source = open_folder(dir.path(), options);
+  EXPECT_EQ(source.train->size() + source.test->size(), 4 + 2 + 4);
+  EXPECT_EQ(source.other_files, (std::map<std::string, int64_t>{{".gif", 1}}));
+  EXPECT_EQ(source.images_outside, 1);
+  EXPECT_EQ(source.skipped,
+            (std::vector<std::string>{(dir / "ant" / "2026" / "up").string(), (dir / "ant" / "others").string()}));
+  std::vector<std::string> test;
+  for (int64_t i = 0; i < source.test->size(); ++i) {
+    test.push_back(fs::path(source.test->describe(i)).lexically_relative(dir.path()).string());
+    EXPECT_TRUE(fs::is_regular_file(source.test->describe(i)));
+  }
+  EXPECT_EQ(test, (std::vector<std::string>{"ant/2025/may/a.png", "ant/ant3.png", "bee/bee0.png", "bee/bee1.png"}));
+
+  fs::path deep = dir / "bee";
+  for (int i = 0; i < 33; ++i) deep /= "d";
+  write_text(deep / "a.png", image);
+  expect_error(ErrorKind::kData, "expected folders at most 32 deep below a class", [&] { open_folder(dir.path()); });
+}
+
+TEST(Folder, SplitsWithOtherNamesAreNoClasses) {
+  const TempDir dir;
+  for (const std::string split : {"Training", "valid"}) {
+    for (const std::string name : {"ant", "bee"}) {
+      for (const char* file : {"1.png", "2.png"}) {
+        write_text(dir / split / name / file, png_bytes(quarters(8, 8), 8, 8));
+      }
+    }
+  }
+  expect_error(ErrorKind::kData, "named train and val (or test), got Training, valid",
+               [&] { open_folder(dir.path()); });
+}
+
 TEST(Folder, TheNextImageTakesThePlaceOfOneThatDoesNotDecode) {
   const TempDir dir;
   write_images(dir.path());
@@ -265,6 +316,7 @@ TEST(Folder, TheNextImageTakesThePlaceOfOneThatDoesNotDecode) {
   const DataSource source = open_folder(dir.path());
   EXPECT_EQ(source.other_files, (std::map<std::string, int64_t>{{"", 1}, {".gif", 1}, {".txt", 2}}));
   EXPECT_EQ(other_files_text(source.other_files), "1 without an extension, 1 .gif, 2 .txt");
+  EXPECT_EQ(source.images_outside, 0);
   ASSERT_EQ(names(*source.train), (std::vector<std::string>{"x.jpeg", "a.png", "a0.png", "b.JPG"}));
   Image image;
   source.train->read(1, image);

@@ -79,7 +79,7 @@ class Folder(CommandTest):
         os.mkfifo(self.path("f/train/ant/a.jpg"))
         os.symlink("/dev/zero", self.path("f/val/bee/z.png"))
         result = self.succeeds("data", "check", spec, timeout=60)
-        self.assertEqual(result.stderr, "warning: left out 2 paths named like images that are not regular files: "
+        self.assertEqual(result.stderr, "warning: skipped 2 paths that are not regular files: "
                          f"{self.path('f/train/ant/a.jpg')}, {self.path('f/val/bee/z.png')}\n")
         skipped = json.loads(self.succeeds("data", "check", spec, "--json", timeout=60).stdout)["skipped"]
         self.assertEqual(skipped, [self.path("f/train/ant/a.jpg"), self.path("f/val/bee/z.png")])
@@ -94,7 +94,7 @@ class Folder(CommandTest):
         os.mkfifo(self.path("f/train/ant/a.jpg"))
         result = self.succeeds("train", "--arch", "resnet8", "--width", "4", "--image-size", "32", "--data", spec,
                                "--epochs", 1, "--device", "cpu", "--out", self.path("run"), timeout=300)
-        self.assertIn("left out 1 path", result.stderr)
+        self.assertIn("skipped 1 path that is not a regular file: ", result.stderr)
 
     @needs_no_training
     def test_what_does_not_decode_is_named(self):
@@ -105,7 +105,7 @@ class Folder(CommandTest):
         self.assertEqual(result.returncode, 4)
         self.assertIn("2.png", result.stderr)
         self.assertIn("3.png", result.stderr)
-        self.assertIn("got 2 that do not", result.stderr)
+        self.assertIn("[data] 2 of 6 images could not be decoded (folder:", result.stderr)
 
     @needs_no_training
     def test_empty_class_and_missing_split(self):
@@ -263,7 +263,9 @@ class Train(CommandTest):
         self.refused_and_clean(2, "whole number for --epochs", "--epochs", "many")
         self.refused_and_clean(2, "expected --lr", "--lr", "-1")
         self.refused_and_clean(2, "did you mean 'sal'", "--method", "sall")
-        self.refused_and_clean(2, "expected device", "--device", "gpu")
+        self.refused_and_clean(2, "got 'gpu', did you mean 'cuda'?", "--device", "gpu")
+        self.refused_and_clean(2, "got 'gpu:1', did you mean 'cuda:1'?", "--device", "gpu:1")
+        self.refused_and_clean(2, "got 'cude', did you mean 'cuda'?", "--device", "cude")
         self.refused_and_clean(2, "matches 'layer7.*'", "--layers", "layer7.*")
         net = self.write("small.net", "onetap-net 1\nx = input 3x32x32\np = gap x\nfc = linear p out=7\n")
         self.refused_and_clean(2, "expected 10 values", "--arch", net, "--method", "conv")
@@ -274,6 +276,10 @@ class Train(CommandTest):
     def test_missing_data_and_places(self):
         self.refused_and_clean(4, "onetap data fetch", "--data", "cifar10:" + self.path("nowhere"))
         self.refused(2, "expected --out RUN", "train", *SMALL)
+        # What is wrong wherever the run is to be is said first.
+        self.refused(2, "got 'cifar', did you mean 'cifar10'?", "train", "--data", "cifar")
+        self.refused(2, "expected a depth of 6n+2", "train", "--arch", "resnet21")
+        self.refused(2, "did you mean 'cuda'?", "train", "--device", "gpu")
         file = self.write("file", "")
         self.refused(2, "got a file", "train", *SMALL, "--out", file)
         self.refused(2, "cannot create", "train", *SMALL, "--out", os.path.join(file, "run"))

@@ -43,7 +43,7 @@ class Flat(CommandTest):
         for name in ("a.gif", "b.GIF", "notes.txt", "Thumbs"):
             self.write("f/dark/" + name, b"x")
         result = self.succeeds("data", "check", spec)
-        self.assertIn("left out files that are not read as images: 1 without an extension, 2 .gif, 1 .txt", result.stderr)
+        self.assertIn("skipped files of unsupported formats: 1 without an extension, 2 .gif, 1 .txt", result.stderr)
         self.assertEqual(json.loads(self.succeeds("data", "check", spec, "--json").stdout)["other_files"],
                          {"": 1, ".gif": 2, ".txt": 1})
 
@@ -54,6 +54,50 @@ class Flat(CommandTest):
         result = onetap("data", "check", spec)
         self.assertEqual(result.returncode, 4)
         self.assertIn("5.png", result.stderr)
+        self.assertIn(f"[data] 1 of 20 images could not be decoded ({spec})", result.stderr)
+
+    @needs_no_training
+    def test_folders_within_a_class_are_read_and_images_outside_are_counted(self):
+        spec = self.make()
+        before = self.splits(spec)
+        for i in range(5):
+            self.write(f"f/dark/2026/may/{i}.png", png(40, 40, 30 + i))
+        self.write("f/loose.png", png(40, 40, 1))
+        self.write("f/loose.JPG", b"x")
+        self.write("f/README", b"x")
+        os.symlink("..", self.path("f/dark/2026/up"))
+        os.mkfifo(self.path("f/dark/2026/pipe.png"))
+        result = self.succeeds("data", "check", spec, timeout=60)
+        self.assertEqual(result.stderr.splitlines(), [
+            "warning: skipped 2 images outside of the class folders",
+            f"warning: skipped 2 paths that are not regular files: {self.path('f/dark/2026/pipe.png')}, "
+            f"{self.path('f/dark/2026/up')}"])
+        self.assertEqual((before, self.splits(spec)), ({"train": 16, "test": 4}, {"train": 20, "test": 5}))
+        self.assertEqual(json.loads(self.succeeds("data", "check", spec, "--json").stdout)["images_outside"], 2)
+
+    DAMAGE = "warning: 1 image could not be decoded; the next image of the class is used instead: "
+
+    def splits_with_damage(self):
+        for split in ("train", "val"):
+            for i in range(4):
+                self.write(f"g/{split}/dark/{i}.png", png(72, 72, 10 + i))
+                self.write(f"g/{split}/light/{i}.png", png(72, 72, 240 - i))
+        self.write("g/val/light/1.png", b"not an image")
+        return "folder:" + self.path("g")
+
+    @needs_no_training
+    def test_images_that_others_replaced_are_named_once(self):
+        spec = self.splits_with_damage()
+        tap, small = self.path("net.tap"), self.path("small.tap")
+        net = self.write("two.net", "onetap-net 1\nx = input 3x32x32\na = conv x out=8 kernel=3 pad=1\nr = relu a\n"
+                                    "g = gap r\nfc = linear g out=2\n")
+        self.succeeds("nets", net, "--tap", tap)
+        for arguments in (["eval", tap, tap, "--data", spec], ["quantize", tap, "--data", spec, "-o", small],
+                          ["frontier", tap, "--data", spec, "--seconds", 0.01, "--out", self.path("frontier")]):
+            result = self.succeeds(*arguments)
+            self.assertIn(self.DAMAGE + self.path("g/val/light/1.png") + "\n", result.stderr)
+            self.assertEqual(result.stderr.count("could not be decoded"), 1, result.stderr)
+        self.refused(4, "1.png", "eval", tap, "--data", spec + ",strict")
 
     TRAIN = ["--arch", "resnet8", "--width", 4, "--batch-size", 8, "--epochs", 2, "--device", "cpu", "--threads", 1]
 
@@ -65,12 +109,43 @@ class Flat(CommandTest):
         result = self.succeeds("train", *self.TRAIN, "--data", "folder:f", "--lr", 0.05, "--out", run, cwd=self.dir)
         self.assertIn("16 training and 4 test images, 2 classes", result.stderr)
         self.assertIn("images are cropped and scaled to 64x64 pixels (--image-size)", result.stderr)
-        self.assertEqual(result.stderr.count("1 image does not decode"), 1, result.stderr)
+        self.assertEqual(result.stderr.count("1 image could not be decoded; the next image of the class is used instead ("), 1, result.stderr)
         frozen = json.loads(self.succeeds("freeze", run, "--json", "-q").stdout)
         self.assertEqual(frozen["stages"][-1]["images"], 4)
+        damaged = self.splits_with_damage()
+        for verb in ("freeze", "eval", "sensitivity"):
+            result = self.succeeds(verb, run, "--data", damaged)
+            self.assertIn(self.DAMAGE + self.path("g/val/light/1.png") + "\n", result.stderr, verb)
+        self.assertIn("1 image could not be decoded", str(json.loads(self.succeeds(
+            "freeze", run, "--data", damaged, "--json").stdout)["warnings"]))
+        self.succeeds("train", *self.TRAIN, "--data", damaged, "--method", "conv", "--epochs", 1, "--out", self.path("dense"))
+        result = self.succeeds("prune", self.path("dense"), "--by", "l1", "--ratio", 0.5, "--data", damaged, "--out",
+                               self.path("pruned"))
+        self.assertIn(self.DAMAGE + self.path("g/val/light/1.png") + "\n", result.stderr)
         answer = self.succeeds("run", run, self.path("f/light/3.png"), "--top", 1)
         self.assertRegex(answer.stdout, r"3\.png:  (dark|light) \d")
         self.assertIn("using " + os.path.join(run, "model.tap"), answer.stderr)
+
+    @needs_training
+    def test_recalibration_that_lowers_the_accuracy_is_not_advised(self):
+        for split in ("train", "val"):
+            for i in range(16):
+                self.write(f"f/{split}/dark/{i}.png", png(40, 40, 10 + i))
+                self.write(f"f/{split}/light/{i}.png", png(40, 40, 240 - i))
+        run = self.path("run")
+        self.succeeds("train", *self.TRAIN, "--data", "folder:" + self.path("f"), "--epochs", 16, "--batch-size", 4, "--harden", 0.5,
+                      "--lr", 0.02, "--out", run)
+        for name in ("dark", "light"):  # statistics of other images
+            for i in range(16):
+                self.write(f"f/train/{name}/{i}.png", png(40, 40, 255))
+        frozen = json.loads(self.succeeds("freeze", run, "--recalibrate", 32, "--json").stdout)
+        soft, hard, again = (stage["accuracy"] for stage in frozen["stages"][:3])
+        self.assertEqual(soft, hard)
+        self.assertGreater(hard, 0.7)
+        self.assertLess(again, hard - 0.01)
+        warned, = frozen["warnings"]
+        self.assertIn(f"Recalibration lowered it from {100 * hard:.2f} %: omit --recalibrate", warned)
+        self.assertNotIn("--harden", warned)
 
     @needs_training
     def test_strict_refuses_damage_and_limit_limits(self):

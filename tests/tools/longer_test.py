@@ -1,6 +1,7 @@
 """How long a run takes and what decides it: --extend, patience, validation, --fast-dev-run; AdamW; --per-class."""
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -15,6 +16,8 @@ class Extend(CommandTest):
         result = self.succeeds("train", "--out", run, "--extend", 2)
         self.assertIn(f"extended by 2 epochs to 5, at learning rate {metrics(run)[-1]['lr']:.3g} ", result.stderr)
         self.assertIn("epoch 5/5", result.stderr)
+        with open(os.path.join(run, "config.toml")) as file:
+            self.assertIn(f'\nextended_1 = "{ONETAP} train --out {run} --extend 2"\n', file.read())
         self.assertEqual(metrics(run), metrics(whole))
         self.assertEqual(weights(run), weights(whole))
         last = metrics(run)[-1]
@@ -23,6 +26,8 @@ class Extend(CommandTest):
         result = self.succeeds("train", "--out", run, "--extend", 1, "--extend-lr", 0.03)
         self.assertIn("extended by 1 epoch to 6", result.stderr)
         self.assertEqual((metrics(run)[-1]["epoch"], metrics(run)[-1]["lr"]), (6, 0.03))
+        with open(os.path.join(run, "config.toml")) as file:
+            self.assertEqual(re.findall(r"(?m)^extended_\d", file.read()), ["extended_1", "extended_2"])
         self.succeeds("train", "--out", run, "--resume")
         self.succeeds("freeze", run, "-q")
 
@@ -78,11 +83,15 @@ class Patience(CommandTest):
         self.assertEqual(epochs[-1], best + 1 + 2)
         self.assertLess(epochs[-1], 9)
         self.assertIn("no better accuracy for 2 epochs", result.stderr)
+        line = next(l for l in metrics(run) if l["split"] == "test" and l["epoch"] == best + 1)
+        self.assertIn(f"epoch {best + 1} has the best accuracy on the test set, {100 * line['acc_hard']:.2f} %: "
+                      f"'onetap freeze {run} --checkpoint best' freezes it\n", result.stderr)
         before = weights(run)
         self.succeeds("train", "--resume", "--out", run)  # it is finished
         self.assertEqual(weights(run), before)
         self.refused(2, "ended early cannot be extended", "train", "--out", run, "--extend", 1)
         self.assertNotIn("warning", self.succeeds("freeze", run).stderr)
+        self.assertNotIn("warning", self.succeeds("freeze", run, "--checkpoint", "best").stderr)
 
     def test_waits_for_the_temperature(self):
         self.refused(2, "expected --t-end or --harden below 1", "train", *SMALL, "--patience", 1, "--out", self.path("run"))
@@ -157,7 +166,11 @@ class Trying(CommandTest):
     def test_devices_that_are_not_here(self):
         result = onetap("train", *SMALL, "--device", "cuda", "--out", self.path("run"), env={"CUDA_VISIBLE_DEVICES": ""})
         self.assertEqual(result.returncode, 2)
-        self.assertRegex(result.stderr, r"expected a GPU for device 'cuda', got none: .*--device cpu")
+        self.assertRegex(result.stderr, r"\[train\] expected a GPU for device 'cuda', got none: .*--device cpu")
+        run = trained(*SMALL)
+        for verb in ("eval", "sensitivity"):
+            self.refused(2, f"'onetap {verb}' runs on the CPU with --device cpu, or without --device", verb, run,
+                         "--device", "cuda", env={"CUDA_VISIBLE_DEVICES": ""})
         self.refused(2, "expected --precision auto or fp32 on a CPU, got bf16", "train", *SMALL, "--precision", "bf16",
                      "--out", self.path("run"))
 

@@ -237,7 +237,9 @@ class Page(PageTest):
         one = make_run(self.path("one"), epochs=2)
         two = make_run(self.path("two"), width=8, epochs=2)
         text = open(os.path.join(one, "config.toml")).read()
-        self.write("one/config.toml", text + 'command = "onetap train --t1 <0.1>"\nstarted = "2026-01-02T03:04:05Z"\n')
+        self.write("one/config.toml", text + 'command = "onetap train --t1 <0.1>"\nstarted = "2026-01-02T03:04:05Z"\n'
+                   'extended_1 = "onetap train --extend 5"\nextended_2 = "onetap train --extend 7"\n'
+                   'extended_10 = "onetap train --extend 9"\n')
         with open(os.path.join(one, "config.toml"), "a") as file:
             file.write('host = "secret-workstation"\n')
         self.open(one, two)
@@ -246,6 +248,7 @@ class Page(PageTest):
         words = self.texts("#provenance dl")[0]
         self.assertIn("onetap train --t1 <0.1>", words)
         self.assertIn("2026-01-02T03:04:05Z", words)
+        self.assertRegex(words, r"(?s)--t1.*--extend 5.*--extend 7.*--extend 9")
         self.assertEqual(self.texts("#recipe-difference tbody td"), ["width", "16", "8"])
         self.open(one)
         rows = self.texts("#recipe-difference tbody tr")

@@ -99,14 +99,14 @@ class Run(Tap):
         result = self.succeeds("run", self.tap(), folder, timeout=60)
         self.assertEqual(len(result.stdout.splitlines()), 2)
         for name in ("pipe.png", "loop.png"):
-            self.assertIn(f"warning: left out {self.path('images', name)}: it is not a regular file\n", result.stderr)
-        others = "warning: left out files that are not read as images: 1 without an extension, 1 .txt\n"
+            self.assertIn(f"warning: skipped {self.path('images', name)}: it is not a regular file\n", result.stderr)
+        others = "warning: skipped files of unsupported formats: 1 without an extension, 1 .txt\n"
         self.assertTrue(result.stderr.endswith(others), result.stderr)
         self.assertEqual(len(result.stderr.splitlines()), 3)
         self.write("images/more/README", "no image")
         result = self.succeeds("run", self.tap(), folder, "--json", timeout=60)
         self.assertEqual(len(result.stdout.splitlines()), 2)
-        self.assertIn("warning: left out files that are not read as images: 2 without an extension, 1 .txt\n", result.stderr)
+        self.assertIn("warning: skipped files of unsupported formats: 2 without an extension, 1 .txt\n", result.stderr)
 
     def test_refusals(self):
         tap = self.tap()

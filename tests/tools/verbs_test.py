@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -457,6 +458,35 @@ class TrainAndEval(CommandTest):
         # The saved recipe is a recipe.
         self.succeeds("train", self.path("run", "config.toml"), "--out", self.path("again"))
         self.assertEqual(metrics(self.path("run")), metrics(self.path("again")))
+
+    def test_the_command_of_a_run_can_be_copied(self):
+        run = self.path("my 'own' run")
+        self.succeeds("train", *SMALL, "--epochs", 1, "--layers", "layer2.*,!layer2.0.conv1", "--init-skip", "", "--out", run)
+        with open(os.path.join(run, "config.toml")) as file:
+            line = next(line for line in file if line.startswith("command = "))
+        words = shlex.split(json.loads(line.split(" = ", 1)[1]))
+        self.assertEqual(words, [ONETAP, "train", *SMALL, "--epochs", "1", "--layers", "layer2.*,!layer2.0.conv1",
+                                 "--init-skip", "", "--out", run])
+
+    def test_fewer_epochs_shorten_the_warm_up_of_a_recipe(self):
+        recipe = self.write("r.toml", 'arch = "resnet8"\nwidth = 4\nepochs = 60\nwarmup_epochs = 3\nbatch_size = 16\n'
+                                      'data = "shapes:train=32,test=20"\nthreads = 1\n')
+
+        def warmup(*flags):
+            result = self.succeeds("train", recipe, *flags, "--dry-run")
+            return next(l for l in result.stdout.splitlines() if l.startswith("warmup_epochs")), result.stderr
+
+        line, notes = warmup("--epochs", 2)
+        self.assertEqual(line, "warmup_epochs = 0.1")  # 3 * 2 / 60
+        self.assertIn("the warm-up of the recipe, 3 of 60 epochs, is shortened to 0.1 of 2 (--warmup-epochs)\n", notes)
+        for flags in (["--epochs", 3], ["--epochs", 30], []):
+            line, notes = warmup(*flags)
+            self.assertEqual((line, "shortened" in notes), ("warmup_epochs = 3", False))
+        self.refused(2, "expected warmup_epochs of at most epochs = 2, got 3 (--warmup-epochs)", "train", recipe,
+                     "--epochs", 2, "--warmup-epochs", 3, "--dry-run")
+        run = self.path("run")
+        self.succeeds("train", recipe, "--epochs", 2, "--out", run)
+        self.succeeds("train", recipe, "--epochs", 2, "--out", run, "--resume")  # it is the run's own recipe
 
     def test_a_sweep_is_the_runs_one_by_one(self):
         result = self.succeeds("sweep", *SMALL, "--epochs", 1, "--grid", "seed=0,1", "--jobs", 2, "--out",

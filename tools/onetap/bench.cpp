@@ -401,6 +401,7 @@ int run_bench(const BenchArguments& options) {
     fail_usage("[bench] expected an int8 network for --data, got floats ({})", names.front());
   }
   warn_of_missing_peers(benches);
+  data.warn_of_unreadable();
   std::vector<std::unique_ptr<Peak>> machine;
   for (const bool int8 : {false, true}) {
     const auto entry = std::find_if(rows.begin(), rows.end(), [&](const Entry* row) { return row->int8 == int8; });

@@ -137,6 +137,7 @@ int run_bench_data(const DataBench& bench) {
     list.push_back(std::move(row));
   }
   console().clear_progress();
+  warn_of_unreadable(source);
   if (bench.json) {
     std::cout << json_text(Json{{"data", bench.data}, {"image_size", bench.image_size}, {"by_workers", list}}, 2)
               << '\n';

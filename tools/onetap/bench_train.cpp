@@ -55,7 +55,7 @@ int run_bench_train(const TrainBench& bench) {
   torch::set_num_threads(static_cast<int>(recipe.threads));
   torch::manual_seed(recipe.seed);
   nn::GraphModule module(graph);
-  const torch::Device device = parse_device(recipe.device);
+  const torch::Device device = parse_device(recipe.device, "bench train");
   module->to(device);
   const auto optimizer = make_optimizer(recipe, module);
   const int64_t per_epoch = (source.train->size() + recipe.batch_size - 1) / recipe.batch_size;

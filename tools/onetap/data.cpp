@@ -106,6 +106,7 @@ int run_check(const std::string& spec, bool json) {
     nlohmann::ordered_json object = {{"data", spec}, {"classes", source.classes}, {"ok", bad == 0}};
     object["skipped"] = source.skipped;
     object["other_files"] = source.other_files;
+    object["images_outside"] = source.images_outside;
     for (const SplitReport& split : splits) {
       object["splits"][split.name] = {{"images", split.images},
                                       {"smallest_class", split.smallest_class},
@@ -137,7 +138,9 @@ int run_check(const std::string& spec, bool json) {
     }
   }
   if (bad > kShown) console().error(fmt::format("... and {} more", bad - kShown));
-  fail_data("[data] expected every image to decode, got {} that do not ({})", bad, spec);
+  int64_t all = 0;
+  for (const SplitReport& split : splits) all += split.images;
+  fail_data("[data] {} of {} images could not be decoded ({})", bad, all, spec);
 }
 
 }  // namespace

@@ -119,6 +119,7 @@ int run_eval(const EvalArguments& options) {
     const auto more = evaluate(options, path, opened);
     rows.insert(rows.end(), more.begin(), more.end());
   }
+  opened.warn_of_unreadable();
   options.json ? print_eval_json(rows) : print_eval_table(rows);
   return 0;
 }

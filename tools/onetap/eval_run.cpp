@@ -27,6 +27,7 @@ void keep_classes(const EvalArguments& options, const OpenRun& run, const Predic
 
 std::vector<EvalRow> evaluate_run(const EvalArguments& options, const std::string& path, OpenedData& opened) {
   RunArguments arguments;
+  arguments.verb_name = "eval";
   arguments.run = path;
   arguments.checkpoint = options.checkpoint;
   arguments.data = options.data;

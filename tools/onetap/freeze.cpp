@@ -143,11 +143,13 @@ TapNet recalibrated_net(const FreezeArguments& options, OpenRun& run, const TapN
   return again;
 }
 
-// Of a checkpoint before the last: its taps may not be those that the run would have ended with.
-std::optional<std::string> unfinished_warning(const OpenRun& run) {
+// Of a checkpoint before the last: its taps may not be those that the run would have ended with. Not of the best one of
+// a run that has ended: it was chosen among all.
+std::optional<std::string> unfinished_warning(const FreezeArguments& options, const OpenRun& run) {
   const int64_t per_epoch = BatchStream::batch_count(run.source->train->size(), run.recipe.batch_size);
   const RunState& state = run.checkpoint.state;
   if (state.ended || state.step >= per_epoch * run.recipe.all_epochs()) return std::nullopt;
+  if (options.run.checkpoint == "best" && RunFiles(options.run.run).finished()) return std::nullopt;
   const std::string where = fmt::format("this checkpoint is from step {}, epoch {} of {}", state.step,
                                         state.step / per_epoch, run.recipe.all_epochs());
   if (!has_soft_form(run.graph)) return where;
@@ -159,9 +161,13 @@ void add_warnings(const FreezeArguments& options, const OpenRun& run, bool for_i
   constexpr int64_t kUsualImages = 5000;
   const int64_t images = std::min(kUsualImages, run.source->train->size());
   const bool own_data = options.run.data.empty();  // else steps of an epoch are not known
-  if (const auto text = own_data ? unfinished_warning(run) : std::nullopt) report.warnings.push_back(*text);
+  if (const auto text = own_data ? unfinished_warning(options, run) : std::nullopt) report.warnings.push_back(*text);
   if (for_int8) return;  // such a run is hard from its first step on
   if (const auto text = hardening_warning(report.stages, images)) report.warnings.push_back(*text);
+}
+
+void add_unreadable(const DataSource& source, FreezeReport& report) {
+  if (const std::string text = unreadable_warning(source); !text.empty()) report.warnings.push_back(text);
 }
 
 FreezeReport freeze_run(const FreezeArguments& options) {
@@ -201,6 +207,7 @@ FreezeReport freeze_run(const FreezeArguments& options) {
   file.put_in_place();
   report.stages = check.stages();
   add_warnings(options, run, for_int8, report);
+  add_unreadable(*run.source, report);
   measure(run, report);
   return report;
 }
@@ -243,6 +250,7 @@ FreezeReport freeze_tap(const FreezeArguments& options) {
   check_stages(check.stages(), net.weight_type, options.drops_zeros_alone());
   file.put_in_place();
   report.stages = check.stages();
+  add_unreadable(*source, report);
   return report;
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <iterator>
 
 namespace onetap::tool {
 namespace {
@@ -97,24 +98,35 @@ std::vector<std::string> freeze_notes(const FreezeReport& report) {
 std::optional<std::string> hardening_warning(const std::vector<Stage>& stages, int64_t images) {
   constexpr double kFarApart = 0.01;
   const auto find = [&](const char* name) {
-    const auto found =
-        std::find_if(stages.begin(), stages.end(), [&](const Stage& stage) { return stage.name == name; });
-    return found == stages.end() ? nullptr : &found->predictions;
+    return std::find_if(stages.begin(), stages.end(), [&](const Stage& stage) { return stage.name == name; });
   };
-  const Predictions* soft = find("soft");
-  const Predictions* recalibrated = find("recalibrated");
-  const Predictions* kept = recalibrated != nullptr ? recalibrated : find("hard");
-  if (soft == nullptr || kept == nullptr) return std::nullopt;
-  const double lost = soft->accuracy() - kept->accuracy();
+  const auto soft = find("soft"), hard = find("hard"), recalibrated = find("recalibrated");
+  if (soft == stages.end() || hard == stages.end()) return std::nullopt;
+  const double trained = soft->predictions.accuracy(), hardened = hard->predictions.accuracy();
+  const bool hard_is_worse = trained - hardened >= kFarApart;
+  const std::string harden = "A run with --harden 0.8 trains only the kept taps at its end";
+  std::string advice =
+      fmt::format("--recalibrate {} recomputes batch norm's statistics with the kept taps; compare the accuracy. {}",
+                  images, harden);
+  double kept = hardened;
+  if (recalibrated != stages.end()) {
+    // "hard", or "dropped" where weights were dropped.
+    const double before = std::prev(recalibrated)->predictions.accuracy();
+    kept = recalibrated->predictions.accuracy();
+    if (kept < before) {
+      advice = fmt::format("Recalibration lowered it from {}: omit --recalibrate{}", percent_text(before),
+                           hard_is_worse ? ". " + harden : "");
+    } else if (hard_is_worse) {
+      advice = "The attention has not converged: train with --harden 0.8";
+    } else {
+      return std::nullopt;  // dropping weights cost it, which the table shows
+    }
+  }
+  const double lost = trained - kept;
   if (lost < kFarApart) return std::nullopt;
   return fmt::format(
       "the accuracy with the kept taps only is {}, {:.2f} points less than that of the network in training ({}). {}",
-      percent_text(kept->accuracy()), 100 * lost, percent_text(soft->accuracy()),
-      recalibrated != nullptr
-          ? "The attention has not converged: train with --harden 0.8"
-          : fmt::format("--recalibrate {} recomputes batch norm's statistics with the kept taps; compare the accuracy. "
-                        "A run with --harden 0.8 trains only the kept taps at its end",
-                        images));
+      percent_text(kept), 100 * lost, percent_text(trained), advice);
 }
 
 }  // namespace onetap::tool

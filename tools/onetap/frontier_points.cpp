@@ -171,6 +171,7 @@ class Measuring {
         networks_.erase(networks_.begin() + static_cast<std::ptrdiff_t>(i));
       }
     }
+    data_.warn_of_unreadable();
   }
 
   std::vector<FrontierPoint> time() {

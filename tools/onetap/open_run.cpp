@@ -10,6 +10,7 @@
 namespace onetap::tool {
 
 void RunArguments::add(CLI::App& verb, Where where) {
+  verb_name = verb.get_name();
   verb.add_option("RUN", run, "a run directory")->required();
   verb.add_option("--checkpoint", checkpoint, "last, best or a step number")
       ->check(offered(checkpoint_words()))
@@ -79,7 +80,7 @@ OpenRun read_files(const RunArguments& arguments) {
 }
 
 void load(const RunArguments& arguments, OpenRun& run) {
-  run.device = parse_device(arguments.device);
+  run.device = parse_device(arguments.device, arguments.verb_name);
   run.module = nn::GraphModule(run.graph);
   run.checkpoint = open_checkpoint(RunFiles(arguments.run), arguments.checkpoint, run.module,
                                    arguments.no_ema ? KeptWeights::kTrained : KeptWeights::kAveraged);

@@ -16,6 +16,7 @@ namespace onetap::tool {
 
 // The flags by which a verb chooses what of a run it looks at, and on what.
 struct RunArguments {
+  std::string verb_name;  // for messages
   std::string run;
   std::string checkpoint = "last";
   std::string data;

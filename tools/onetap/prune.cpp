@@ -172,6 +172,7 @@ int run_prune(const PruneArguments& options) {
     if (!report.score_after) return signal_exit_code();
   }
   console().clear_progress();
+  opened.warn_of_unreadable();
 
   report.by = options.by;
   report.ratio = options.ratio;

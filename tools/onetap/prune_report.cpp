@@ -3,28 +3,14 @@
 #include "onetap/base/text.h"
 #include "onetap/count/count.h"
 #include "tools/onetap/console.h"
+#include "tools/onetap/shell_word.h"
 #include "tools/onetap/table.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cctype>
-
 namespace onetap::tool {
 namespace {
-
-// A word as a shell reads it.
-std::string shell_word(const std::string& text) {
-  bool plain = !text.empty();
-  for (const char c : text) {
-    plain = plain && (std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-                      std::string_view("_-./:=,+@").find(c) != std::string_view::npos);
-  }
-  if (plain) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 nlohmann::ordered_json side_json(const Graph& graph, const std::optional<EvalResult>& score) {
   const NetworkCount count = count_network(graph, CountRules::kPaper);

@@ -101,6 +101,7 @@ class Quantization {
     if (arguments_.layers) measure_layers(net, made);
     write_tap(arguments_.out, made);
     console().clear_progress();
+    opened.warn_of_unreadable();
     arguments_.json ? print_json() : print_tables();
   }
 

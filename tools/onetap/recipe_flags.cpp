@@ -4,8 +4,11 @@
 #include "onetap/base/file.h"
 #include "onetap/base/text.h"
 #include "onetap/data/source.h"
+#include "tools/onetap/console.h"
 #include "tools/onetap/offered_words.h"
 #include "tools/onetap/recipe_file.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -19,6 +22,18 @@ std::vector<std::string> words_of(const RecipeField& field) {
   if (key == "data") return data_words();
   if (key == "device") return device_words();
   return field.choices;
+}
+
+// --epochs may leave less than a recipe's warm-up, which then keeps its share of the run.
+void shorten_warmup(const RecipeFlags& flags, const Recipe& before, Recipe& recipe) {
+  const auto& given = flags.given();
+  const auto epochs = static_cast<double>(recipe.epochs), planned = static_cast<double>(before.epochs);
+  if (given.count("epochs") == 0 || given.count("warmup_epochs") > 0) return;
+  if (recipe.warmup_epochs <= epochs || before.warmup_epochs > planned) return;
+  recipe.warmup_epochs = before.warmup_epochs * epochs / planned;
+  console().note(
+      fmt::format("the warm-up of the recipe, {:g} of {} epochs, is shortened to {:g} of {} (--warmup-epochs)",
+                  before.warmup_epochs, before.epochs, recipe.warmup_epochs, recipe.epochs));
 }
 
 }  // namespace
@@ -62,7 +77,9 @@ RecipeRequest read_recipe_request(const std::string& path, const RecipeFlags& fl
     const auto keys = apply_recipe_text(request.recipe, read_file(place, 1u << 20), place);
     request.keys.insert(keys.begin(), keys.end());
   }
+  const Recipe before = request.recipe;
   flags.apply(request.recipe);
+  shorten_warmup(flags, before, request.recipe);
   for (const auto& [key, value] : flags.given()) request.keys.insert(key);
   if (request.recipe.optimizer == OptimizerChoice::kAdamW) {
     // The defaults of the fields are SGD's.

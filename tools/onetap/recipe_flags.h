@@ -34,7 +34,8 @@ struct RecipeRequest {
   std::set<std::string> keys;
 };
 
-// The recipe at recipe_place(path) (none if `path` is empty), and the flags over it.
+// The recipe at recipe_place(path) (none if `path` is empty), and the flags over it. Where --epochs leaves less than
+// the recipe's warm-up, that is shortened, with a note.
 RecipeRequest read_recipe_request(const std::string& path, const RecipeFlags& flags);
 
 // What was started keeps its recipe: what does not alter the computation may change, the rest must agree. kUsage calls

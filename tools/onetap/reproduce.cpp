@@ -12,6 +12,7 @@
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/reproduce_data.h"
 #include "tools/onetap/reproduce_results.h"
+#include "tools/onetap/shell_word.h"
 #include "tools/onetap/sweep_results.h"
 #include "tools/onetap/verbs.h"
 
@@ -107,19 +108,8 @@ int print_list(const ReproduceOptions& options) {
   return 0;
 }
 
-// As a shell takes it.
 std::string command_text(const Job& job) {
-  std::string text = "onetap";
-  for (const std::string& word : job.arguments) {
-    const bool plain = std::all_of(word.begin(), word.end(), [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-             std::string_view("=,.:/-+_@%").find(c) != std::string::npos;
-    });
-    std::string quoted;
-    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    text += ' ' + (plain ? word : "'" + quoted + "'");
-  }
-  return text;
+  return "onetap " + shell_line(job.arguments);
 }
 
 const char* job_state(const Job& job, bool has_data) {

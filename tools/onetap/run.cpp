@@ -57,7 +57,7 @@ std::vector<std::string> list_images(const std::vector<std::string>& given) {
       } else if (entry.is_regular_file(ignored)) {
         found.push_back(entry.path().string());
       } else {
-        console().warn(fmt::format("left out {}: it is not a regular file", entry.path().string()));
+        console().warn(fmt::format("skipped {}: it is not a regular file", entry.path().string()));
       }
     }
     if (found.empty()) fail_data("[run] expected image files, found none ({})", name);

@@ -102,6 +102,7 @@ int run_sensitivity(const SensitivityArguments& options) {
   }();
   console().clear_progress();
   if (!result) return signal_exit_code();
+  opened.warn_of_unreadable();
   if (options.sort == "cost") {
     std::stable_sort(result->layers.begin(), result->layers.end(), [](const auto& a, const auto& b) {
       return a.alone.accuracy != b.alone.accuracy ? a.alone.accuracy < b.alone.accuracy : a.alone.loss > b.alone.loss;

@@ -8,6 +8,7 @@
 #include "onetap/data/source.h"
 #include "onetap/graph/method.h"
 #include "onetap/graph/text.h"
+#include "onetap/graph/zoo/zoo.h"
 #include "onetap/journal/metrics.h"
 #include "onetap/ranks/rank_group.h"
 #include "onetap/recipe/schedule.h"
@@ -23,6 +24,7 @@
 #include "tools/onetap/recipe_file.h"
 #include "tools/onetap/recipe_flags.h"
 #include "tools/onetap/scratch_folder.h"
+#include "tools/onetap/shell_word.h"
 #include "tools/onetap/shift_table.h"
 #include "tools/onetap/signals.h"
 #include "tools/onetap/training.h"
@@ -37,7 +39,9 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <string>
 #include <unistd.h>
+#include <vector>
 
 namespace onetap::tool {
 namespace {
@@ -60,12 +64,12 @@ std::string cpu_name() {
   return "unknown";
 }
 
-// The words of this process's command line.
+// This process's command line, to be copied into a shell.
 std::string command_line() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string words{std::istreambuf_iterator<char>(file), {}};
-  std::replace(words.begin(), words.end(), '\0', ' ');
-  return std::string(trim(words));
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return shell_line(words);
 }
 
 Provenance make_provenance() {
@@ -162,6 +166,20 @@ void print_result(const TrainOptions& options, const RunFiles& files, bool has_s
   }
 }
 
+// The best epoch of a run that ended early is not its last one.
+void name_best(const RunFiles& files, bool has_soft) {
+  const auto state = files.last_state();
+  if (!state || !state->ended || state->best_step < 0 || state->best_step == state->step) return;
+  for (const MetricLine& line : read_metrics(files.metrics())) {
+    if (line.step != state->best_step || line.split == "train") continue;
+    console().note(fmt::format(
+        "epoch {} has the best {}accuracy on the {} set, {}: 'onetap freeze {} --checkpoint best' freezes it",
+        line.epoch, has_soft ? "hard " : "", line.split, percent_text(line.acc_hard.value_or(line.acc_soft)),
+        shell_word(files.root.string())));
+    return;
+  }
+}
+
 // Epochs after those of a schedule need the schedule: a run's, or that of a new run, whose epochs are then named.
 void check_something_to_extend(const RecipeRequest& request, const RunFiles& files) {
   if (request.recipe.extend == 0 || request.keys.count("epochs") != 0 || files.holds_run()) return;
@@ -230,9 +248,17 @@ int run_along(RankGroup& ranks) {
   return outcome == TrainOutcome::kInterrupted ? signal_exit_code() : 0;
 }
 
+// Values that are wrong whatever the run is.
+void check_words(const Recipe& recipe) {
+  parse_data_spec(recipe.data);
+  if (!is_network_file(recipe.arch)) find_architecture(recipe.arch);
+  parse_device(recipe.device);
+}
+
 // One process alone, or rank 0.
 int run_train(const TrainOptions& options, RankGroup* ranks) {
   RecipeRequest request = read_recipe_request(options.recipe_path, options.flags);
+  check_words(request.recipe);
   if (options.out.empty() && !options.dry_run) fail_usage("[train] expected --out RUN, the directory for this run");
   if (options.fast_dev_run) shorten(request.recipe);
   const RunFiles files(options.out);
@@ -275,7 +301,7 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
                                           : RunDirectory::create(options.out, recipe, graph, make_provenance());
   describe(recipe, source, graph);
   if (extending && !options.dry_run) {
-    directory.extend(recipe);
+    directory.extend(recipe, command_line());
     const Schedule schedule(recipe, BatchStream::batch_count(source.train->size(), recipe.batch_size));
     console().note(fmt::format("extended by {} epoch{} to {}, at learning rate {:.3g} (--extend-lr)",
                                request.recipe.extend, request.recipe.extend == 1 ? "" : "s", recipe.all_epochs(),
@@ -298,6 +324,7 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
         "fast dev run: an epoch of at most two steps, its test and its checkpoint succeeded; nothing is kept");
   } else {
     print_result(options, files, has_soft);
+    name_best(files, has_soft);
   }
   return 0;
 }

@@ -190,8 +190,12 @@ function csvLink(text, file, csv) {
 // --- where the runs come from ---
 
 function provenanceSection(runs, defaults) {
+  const extensions = (run) => Object.entries(run.provenance)
+                                  .filter(([key]) => key.startsWith("extended_"))
+                                  .sort(([a], [b]) => a.localeCompare(b, "en", {numeric: true}));
   const facts = (run) => [
-    ["Command", run.provenance.command], ["Data", run.data], ["Seed", run.seed],
+    ["Command", run.provenance.command], ...extensions(run).map(([, command]) => ["Extended by", command]),
+    ["Data", run.data], ["Seed", run.seed],
     ["Started", run.provenance.started], ["onetap", run.provenance.onetap], ["LibTorch", run.provenance.libtorch],
     ["CPU", run.provenance.cpu]
   ].filter(([, value]) => value !== null && value !== undefined);
