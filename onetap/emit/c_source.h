@@ -4,6 +4,7 @@
 #include "onetap/emit/c_fragments.h"
 #include "onetap/emit/c_program.h"
 #include "onetap/emit/c_project.h"
+#include "onetap/emit/c_text.h"
 
 #include <set>
 #include <string>
@@ -13,10 +14,6 @@
 namespace onetap {
 
 struct ConvForm;
-
-// "1, 2, 3" in lines of about 100 characters.
-template <typename T>
-std::string number_list(const std::vector<T>& values);
 
 class CSource {
  public:
@@ -90,10 +87,30 @@ class CSource {
   CSizes sizes_;
 };
 
-// A name as a part of an identifier.
-std::string identifier_part(const std::string& name);
-std::string upper_case(std::string name);
-// The first lines of every generated file.
-std::string generated_note(const TapNet& net, const std::string& what);
+template <typename T>
+std::string CSource::define_array(const char* type, const char* what, const std::vector<T>& values,
+                                  const char* attribute, std::string (*list)(const std::vector<T>&)) {
+  if (values.empty()) return "NULL";
+  std::string array = fmt::format("{}_{}_{}", name_, current_, what);
+  if (purpose_ == Purpose::kSizes) return array;
+  const std::string declaration = fmt::format("const {} {}[{}]", type, array, values.size());
+  declarations_ += "extern " + declaration + ";\n";
+  arrays_ += "\nextern " + declaration + ";\n" + declaration + attribute + " = {\n" + list(values) + "};\n";
+  return array;
+}
+
+template <typename T>
+std::string CSource::add_array(Kind kind, const char* type, const char* what, const std::vector<T>& values,
+                               const char* attribute, std::string (*list)(const std::vector<T>&)) {
+  count(kind, static_cast<int64_t>(values.size() * sizeof(T)));
+  return define_array(type, what, values, attribute, list);
+}
+
+template <typename T>
+std::string CSource::add_list(const char* type, const std::vector<T>& values) {
+  layers_ += fmt::format("static const {} {}[] = {{{}}};\n", type, current_, fmt::join(values, ", "));
+  count(Kind::kOther, static_cast<int64_t>(values.size() * sizeof(T)));
+  return current_;
+}
 
 }  // namespace onetap
