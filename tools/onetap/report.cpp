@@ -41,7 +41,8 @@ std::vector<std::filesystem::path> expanded(const std::vector<std::string>& argu
     if (found.empty()) {
       runs.emplace_back(argument);
     } else {
-      if (found.front() != argument) console().note(fmt::format("{}: {} runs", argument, found.size()));
+      if (found.front() != argument)
+        console().note(fmt::format("{}: {} run{}", argument, found.size(), found.size() == 1 ? "" : "s"));
       runs.insert(runs.end(), found.begin(), found.end());
     }
   }
