@@ -1,5 +1,6 @@
 #include "onetap/tap/moved_kernel.h"
 
+#include "onetap/base/fail.h"
 #include "onetap/graph/op.h"
 #include "onetap/tap/moves.h"
 #include "onetap/tap/sparse_to_taps.h"
@@ -7,6 +8,11 @@
 #include <algorithm>
 
 namespace onetap {
+namespace {
+
+constexpr int64_t kMostKernel = 63;  // of a convolution in a Graph, with a centre
+
+}  // namespace
 
 MovedKernel::MovedKernel(const TapNet& net, const Node& node, bool centred) : taps(moved_taps(net, node)) {
   for (const PlaneTap& tap : taps.taps) {
@@ -43,6 +49,10 @@ void active_shifts_to_convs(TapNet& net) {
     }
     const MovedKernel kernel(net, node, true);
     const Extent2 size = kernel.size();
+    if (std::max(size.h, size.w) > kMostKernel) {
+      fail_data("[tap] expected active shifts of at most {} pixels, got one of {} ('{}')", kMostKernel / 2,
+                std::max(size.h, size.w) / 2, node.name);
+    }
     Node conv = default_node(Op::kConv);
     conv.name = node.name;
     conv.inputs = node.inputs;

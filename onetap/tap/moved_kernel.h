@@ -23,7 +23,8 @@ struct MovedKernel {
 };
 
 // Every active shift of a network of floats becomes such a convolution of the same name, with taps where its kernel is
-// mostly zeros: four weights a channel at most. The network computes the same.
+// mostly zeros: four weights a channel at most. The network computes the same. kData if a shift is longer than a kernel
+// can reach: 31 pixels within the image.
 void active_shifts_to_convs(TapNet& net);
 
 }  // namespace onetap

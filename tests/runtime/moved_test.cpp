@@ -110,6 +110,20 @@ TEST(Moved, ActiveShiftsAreDepthwiseConvolutions) {
   }
 }
 
+TEST(Moved, ActiveShiftsThatKernelsDoNotReachAreErrors) {
+  TapNet net = moved_network("x = input 2x40x40\ny = activeshift x\n");
+  std::vector<float> by = {31, -31, 0, 0};
+  std::copy(by.begin(), by.end(), net.layers["y"].weight.data<float>());
+  TapNet convs = net;
+  active_shifts_to_convs(convs);
+  EXPECT_EQ(convs.graph.node("y").kernel, (Extent2{63, 63}));
+  net.layers["y"].weight.data<float>()[1] = -31.5f;
+  testing::expect_error(ErrorKind::kData, "[tap] expected active shifts of at most 31 pixels, got one of 32 ('y')",
+                        [&] { active_shifts_to_convs(net); });
+  net.layers["y"].weight.data<float>()[1] = -1e9f;  // outside of the image: nothing is left of the channel
+  active_shifts_to_convs(net);
+}
+
 // A NaN goes where it goes in the reference: a neighbour of weight 0 does not bring it.
 TEST(Moved, NaNGoesWhereItGoesInTheReference) {
   TapNet net = moved_network("x = input 2x5x18\ny = activeshift x\n");
