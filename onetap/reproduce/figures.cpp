@@ -151,7 +151,7 @@ RunSpec memory_run(const PaperPoint& point) {
   if (point.curve == "Resnet20") return resnet20("conv");
   if (point.curve == "Resnet20+SAL") return sanet_resnet20("cifar10", width);
   if (point.curve == "Resnet20+SAL2") return sanet_resnet20("cifar10", width, {{"taps", "2"}});
-  if (point.curve == "Resnet20+BC") return resnet20("bc");
+  if (point.curve == "Resnet20+BC") return resnet20("bc", kBinaryConnect);
   if (point.curve == "Resnet20+BWN") return resnet20("bwn");
   return cifar_run("cifar10", point.curve == "MobileNetV2" ? "mobilenetv2" : "squeezenet", 0, "conv");
 }

@@ -12,7 +12,7 @@ std::vector<ExperimentRow> rival_rows(const char* data) {
     return cosine_run(data, "resnet20", width, method, more);
   };
   const auto sanet = [&](int64_t width, const Settings& more = {}) {
-    return resnet20(width, "sal", with({{"t0", "6.7"}, {"t1", "0.02"}}, more));
+    return resnet20(width, "sal", with({{"t0", "6.7"}, {"t1", "0.02"}, {"harden", "0.8"}}, more));
   };
   const RunSpec wide = resnet20(83, "conv"), cut = resnet20(40, "conv");
   const RunSpec magnitude = resnet20(83, "magnitude", {{"epochs", "20"}, {"lr", "0.05"}});
@@ -40,7 +40,7 @@ std::vector<ExperimentRow> rival_rows(const char* data) {
       {"Active shift", "asresnet",
        cosine_run(data, "asresnet", 88, "conv",
                   {{"expansion", "1"}, {"weight_init", "fan-out"}, {"decay_norms", "false"}})},
-      {"Binary", "bc", resnet20(160, "bc")},
+      {"Binary", "bc", resnet20(160, "bc", kBinaryConnect), {}, "learning rate 0.01: it does not learn at 0.1"},
       {"Binary", "bwn", resnet20(160, "bwn")},
       {"Binary", "bwn, per filter", resnet20(160, "bwn", {{"bwn_scale", "filter"}})},
       {"Channels", "l1", cut_from(cut, {"l1", "0.4", ""}), {}, cut_note},

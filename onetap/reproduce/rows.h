@@ -26,6 +26,10 @@ RunSpec asresnet(const char* data);
 // five times as long, and shortened to that it leaves each of them unfinished in its own way.
 RunSpec cosine_run(const char* data, const char* arch, int64_t width, const char* method, const Settings& more = {});
 
+// BinaryConnect's networks hardly learn at the others' learning rate of 0.1: one step flips many weights of +-1, and
+// the last layer's outputs jump with each of them.
+inline const Settings kBinaryConnect = {{"lr", "0.01"}};
+
 // What is cut out of `source` and fine-tuned for 40 epochs at a constant learning rate of 0.001, as Li et al. do.
 RunSpec cut_from(const RunSpec& source, const CutSpec& cut);
 RunSpec starting_from(const RunSpec& source, RunSpec::Takes takes, RunSpec run);
