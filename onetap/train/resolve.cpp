@@ -84,6 +84,18 @@ void check_network(const Graph& graph, const DataSource& source) {
   }
 }
 
+void check_view(const Recipe& recipe, const Graph& graph, const DataSource& source) {
+  const AugmentOptions augment = recipe_augment(recipe);
+  if (augment.kind != Augment::kPadCrop) return;
+  Image image;
+  source.train->read(0, image);
+  const int64_t view = graph.input().shape[1], side = std::min(image.height, image.width);
+  if (view <= side + 2 * augment.pad) return;
+  fail_usage(
+      "[train] expected an --image-size of at most {}, got {}: images of {} pixels are padded by {} on each side",
+      side + 2 * augment.pad, view, side, augment.pad);
+}
+
 View recipe_view(const Recipe& recipe, const Graph& graph, const DataSource& source) {
   View view;
   view.size = graph.input().shape[1];

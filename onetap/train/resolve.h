@@ -26,6 +26,8 @@ void check_patience(const Recipe& recipe, const Graph& graph);
 
 // kUsage if the network does not take this data's images or classes.
 void check_network(const Graph& graph, const DataSource& source);
+// kUsage where the views of training do not fit into the first image with its padding.
+void check_view(const Recipe& recipe, const Graph& graph, const DataSource& source);
 
 // The views a resolved recipe asks for. The network decides the size.
 View recipe_view(const Recipe& recipe, const Graph& graph, const DataSource& source);

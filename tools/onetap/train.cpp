@@ -283,6 +283,7 @@ int run_train(const TrainOptions& options, RankGroup* ranks) {
       resuming ? files.read_graph()
                : recipe_network(recipe, static_cast<int64_t>(source.classes.size()), recipe.image_size.value_or(0));
   check_network(graph, source);
+  check_view(recipe, graph, source);
   check_patience(recipe, graph);
   if (!resuming) {
     apply_shift_table(recipe, graph);
