@@ -163,6 +163,10 @@ torch::Tensor ShiftAttentionConvBase::weights_imported(const ImportedWeights& im
   return factor;
 }
 
+torch::Tensor ShiftAttentionConvBase::as_dense(const torch::Tensor& effective) const {
+  return relax_ == Relax::kStraightThrough ? weight : effective;
+}
+
 std::vector<std::string> ShiftAttentionConvBase::settle() {
   const torch::NoGradGuard no_grad;
   const auto kept = hard_positions(logits());

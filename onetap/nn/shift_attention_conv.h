@@ -63,6 +63,7 @@ class ShiftAttentionConvBase : public TrainedConv {
   FrozenConv freeze() const override;
   std::optional<TapChoice> describe() const override;
   torch::Tensor weights_imported(const ImportedWeights& imported) override;
+  torch::Tensor as_dense(const torch::Tensor& effective) const override;
   // Logits become ones at the kept positions, one for each tap, and zeros elsewhere; those of sets likewise.
   std::vector<std::string> settle() override;
 

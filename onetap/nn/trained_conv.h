@@ -83,6 +83,9 @@ class TrainedConv : public torch::nn::Module {
   // takes that back where they are dense, so that it starts as the dense layer. Gives the factors [out] of its results;
   // undefined: 1. kData if training cannot start from them.
   virtual torch::Tensor weights_imported(const ImportedWeights&) { return {}; }
+  // What the dense layer that it started from multiplies by, once weights_imported() was called; `effective`: what this
+  // one does now.
+  virtual torch::Tensor as_dense(const torch::Tensor& /*effective*/) const { return weight; }
   // After every step of the optimiser. It must not wait for the device: CUDA graphs capture it.
   virtual void after_step() {}
   // The positions that are kept now are final: the logits that chose them become ones and zeros, so that no gradient is

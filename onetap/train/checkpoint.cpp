@@ -242,6 +242,13 @@ fs::path CheckpointFolder::write(const RunState& state, const nn::GraphModule& m
   return final_path;
 }
 
+void CheckpointFolder::point_last_at(const Checkpoint& newest) const {
+  std::error_code ignored;
+  if (!fs::equivalent(directory_ / "last", newest.path, ignored)) {
+    point_link(directory_ / "last", newest.path.filename().string());
+  }
+}
+
 void CheckpointFolder::prune(const RunState& state, int64_t keep) const {
   StagedDirectory::clean(directory_);
   int64_t kept = 0;

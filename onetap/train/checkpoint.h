@@ -75,6 +75,9 @@ class CheckpointFolder {
   Checkpoint open(const std::string& which, nn::GraphModule& module, const CheckpointNotice& notice,
                   KeptWeights weights = KeptWeights::kAveraged) const;
 
+  // The newest one, where a copy of the run has lost the link to it.
+  void point_last_at(const Checkpoint& newest) const;
+
   // Writes one, points the links at it, and removes all but the newest `keep` and the best.
   std::filesystem::path write(const RunState& state, const nn::GraphModule& module, const Optimizer& optimizer,
                               const AttentionRecord& attention, const WeightAverage& average, int64_t keep) const;

@@ -72,7 +72,33 @@ std::set<std::string> dense_layers(const nn::GraphModule& module, const std::set
   return dense;
 }
 
-// A network that is trained for int8 has chosen its taps.
+// A network that is trained for int8 has chosen its taps, and its batch norms are those of its own values.
+void check_method(const Recipe& recipe) {
+  std::error_code ignored;
+  if (recipe.quantize == Quantize::kNone || !fs::is_directory(recipe.init, ignored)) return;
+  const std::string method = RunFiles(recipe.init).read_config().method;
+  if (method == recipe.method) return;
+  fail_usage("[init] --quantize expected a run of method {}, got one of {} ({}): train it without --quantize first",
+             recipe.method, method, recipe.init);
+}
+
+// Whether the method leaves out weights that are there.
+bool drops_weights(const nn::TrainedConv& layer) {
+  const torch::NoGradGuard no_grad;
+  return (layer.finished_weight(nn::AttentionMode::kHard) == 0).logical_and(layer.weight != 0).any().item<bool>();
+}
+
+void check_kept_weights(const Recipe& recipe, const nn::GraphModule& module, const std::set<std::string>& dense) {
+  if (recipe.quantize == Quantize::kNone) return;
+  for (const auto& [name, layer] : module->trained_layers()) {
+    if (dense.count(name) == 0 || !drops_weights(*layer)) continue;
+    fail_usage(
+        "[init] --quantize trains kept taps: expected weights with their positions, got none of '{}' ({}): train it "
+        "without --quantize first",
+        name, recipe.init);
+  }
+}
+
 void check_taps(const Recipe& recipe, const nn::GraphModule& module, const std::set<std::string>& dense) {
   if (recipe.quantize == Quantize::kNone) return;
   for (const auto& trained : module->soft_layers()) {
@@ -86,6 +112,7 @@ void check_taps(const Recipe& recipe, const nn::GraphModule& module, const std::
 
 std::vector<std::string> import_init(const Recipe& recipe, nn::GraphModule module, const InitNotice& notice) {
   if (recipe.init.empty()) return {};
+  check_method(recipe);
   const SafetensorsFile file = read_weights(recipe.init, notice);
   const Skip skip(recipe.init_skip);
   const nn::NamedTensors state = nn::state_of(*module);
@@ -122,6 +149,7 @@ std::vector<std::string> import_init(const Recipe& recipe, nn::GraphModule modul
   check_taps(recipe, module, dense);
   std::vector<std::string> plain = plain_norms(module);
   module->weights_imported(dense);
+  check_kept_weights(recipe, module, dense);
   return plain;
 }
 

@@ -34,6 +34,25 @@ class Moments {
   torch::Tensor mean_, deviations_;
 };
 
+// Layers that drop or round weights pass on values far smaller than those of the dense network; a batch norm that
+// learned those would keep them so small.
+class DenseWeights {
+ public:
+  explicit DenseWeights(const nn::GraphModule& module) : layers_(module->trained_layers()) {
+    for (const auto& [name, layer] : layers_) {
+      layer->set_weight_editor([&layer = *layer](const torch::Tensor& effective) { return layer.as_dense(effective); });
+    }
+  }
+  ~DenseWeights() {
+    for (const auto& trained : layers_) trained.layer->set_weight_editor({});
+  }
+  DenseWeights(const DenseWeights&) = delete;
+  DenseWeights& operator=(const DenseWeights&) = delete;
+
+ private:
+  std::vector<nn::GraphModuleImpl::TrainedLayer> layers_;
+};
+
 }  // namespace
 
 std::vector<std::string> plain_norms(const nn::GraphModule& module) {
@@ -57,6 +76,7 @@ void give_statistics(nn::GraphModule& module, const std::vector<std::string>& no
       ~Observed() { module->set_observer({}); }
     };
     const Observed observed{module};
+    const DenseWeights dense(module);
     module->set_observer([&](const Node& node, const torch::Tensor& value) {
       if (const auto found = moments.find(node.name); found != moments.end()) found->second.add(value);
     });

@@ -153,6 +153,7 @@ void TrainingRun::restore() {
       events.on_notice);
   if (found.checkpoint) {
     if (found.passed_over) folder.keep_aside_after(&*found.checkpoint);
+    folder.point_last_at(*found.checkpoint);
     state = found.checkpoint->state;
     last_checkpoint = found.checkpoint->path;
     notice(fmt::format("resuming after step {} of {} from {}", state.step, schedule.total_steps(),

@@ -55,6 +55,11 @@ class MethodsTest(CommandTest):
                       "layers layer2.*, data shapes:",
                       result.stderr)
         self.assertEqual(self.network(self.path("int8")), self.network(run))
+        # What another method would drop or round, int8's fixed batch norms would not make up for.
+        self.refused(2, "--quantize expected a run of method random-taps, got one of sal", "train", "--init", run, "--method",
+                     "random-taps", "--data", "shapes:train=32,test=20", "--quantize", "int8", *rest, "--out",
+                     self.path("never"))
+        self.assertFalse(os.path.exists(self.path("never")))
         # What the user names is the user's; another method takes none of the settings of the run's.
         result = self.succeeds("train", "--init", run, "--method", "conv", "--data", "shapes:train=32,test=20", *rest, "--out",
                                self.path("dense"))

@@ -152,6 +152,7 @@ class Refusals(Reproduce):
         self.refuses(4, "train.bin", "table3", *self.data[2:])
 
     def test_bad_numbers(self):
+        self.refused(2, "excludes", *self.command("demo", "--report-only", "--dry-run"))
         for bad in (["--epochs-scale", "0"], ["--epochs-scale", "nan"], ["--seeds", "x"], ["--seeds", "-1"],
                     ["--seeds", ""], ["--seeds", "0,"], ["--seeds", "0,,1"], ["-j", "0"], ["--precision", "int4"]):
             message = self.refuses(2, bad[0], "fig-heatmaps", *self.data, *bad).stderr
@@ -237,6 +238,30 @@ class Jobs(Reproduce):
         self.assertIn("as planned", self.text("runs", SANET + ".log"))
         self.reproduced("fig-heatmaps", *self.data, *SHORT)
         self.assertEqual([row["state"] for row in self.rows("fig-heatmaps")], ["finished"])
+
+    def test_a_training_that_ends_without_a_word_is_marked_too(self):
+        for script, words in (("kill -9 $$", "ended by signal 9"), ("echo boom >&2; exit 3", "exit code 3"),
+                              ("exit 0", "ended without its last test on record")):
+            out = self.path("of " + words)
+            self.write("program", f"#!/bin/sh\n{script}\n")
+            os.chmod(self.path("program"), 0o755)
+            result = onetap("reproduce", "fig-heatmaps", "--program", self.path("program"), "--out", out, *self.data,
+                            *SHORT, env=self.environment())
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn(words, result.stderr)
+            self.assertIn(words, pathlib.Path(out, "runs", SANET + ".log").read_text().splitlines()[-1])
+            self.assertIn(f"failed: see runs/{SANET}.log", pathlib.Path(out, "fig-heatmaps", "results.md").read_text())
+
+    def test_numbers_that_cannot_be_are_left_out(self):
+        self.reproduced("demo", *SHORT)
+        frozen = [row["frozen_mean"] for row in self.rows("demo")]
+        for run in pathlib.Path(self.out, "runs").iterdir():
+            if run.is_dir():
+                (run / "bench.json").write_text('{"median_ms": -1}')
+        result = self.reproduced("demo", *SHORT, "--report-only")
+        self.assertIn("expected 'median_ms' in 0..3600000, got -1", result.stderr)
+        self.assertEqual([row["milliseconds"] for row in self.rows("demo")], ["", ""])
+        self.assertEqual([row["frozen_mean"] for row in self.rows("demo")], frozen)
 
     def test_a_verb_that_fails_leaves_no_result(self):
         self.plan({"eval": {"fails": True}})

@@ -132,6 +132,12 @@ class Resume(CommandTest):
         before = metrics(run)
         self.succeeds("train", "--out", run, "--resume", "--workers", "2", "--keep-checkpoints", "5")
         self.assertEqual(metrics(run), before)
+        # A copy may have lost its links.
+        last = os.path.join(run, "checkpoints", "last")
+        os.remove(last)
+        self.succeeds("train", "--out", run, "--resume")
+        self.assertTrue(os.path.isdir(last))
+        self.assertEqual(metrics(run), before)
 
     def test_resume_without_a_run_starts_one(self):
         self.succeeds("train", *RECIPE, "--epochs", "1", "--out", self.path("new"), "--resume")

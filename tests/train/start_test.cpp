@@ -149,6 +149,42 @@ TEST(PlainNorms, GetStatisticsAndComputeWhatTheyDid) {
   EXPECT_GT(difference(as_imported->forward(x), expected), 1) << "nothing to keep";
 }
 
+// A method that drops most weights has far smaller values; the batch norms must not learn those.
+TEST(PlainNorms, HaveTheStatisticsOfTheDenseNetworkWhateverTheMethod) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::rand({48, 3, 32, 32});
+  const auto measured = [&](const char* method) {
+    nn::GraphModule dense = with_plain_norms();
+    std::string text = network_text(dense->graph());
+    const std::string conv = "c = conv b out=8 kernel=3 stride=2";
+    if (*method != 0) text.replace(text.find(conv), conv.size(), conv + " method=" + method);
+    nn::GraphModule module(parse_network(text));
+    for (const auto& [name, tensor] : nn::state_of(*module)) {
+      for (const auto& [other, value] : nn::state_of(*dense)) {
+        if (name == other) torch::Tensor(tensor).copy_(value);
+      }
+    }
+    module->set_temperature(1);
+    module->weights_imported({"c"});
+    module->eval();
+    bool first = true;
+    give_statistics(module, plain_norms(module), [&] {
+      if (!first) return false;
+      module->forward(x);
+      first = false;
+      return true;
+    });
+    const auto buffers = module->named_buffers();
+    return std::pair(buffers["c_bn.running_mean"].clone(), buffers["c_bn.running_var"].clone());
+  };
+  const auto [mean, variance] = measured("");
+  for (const char* method : {"magnitude taps=1", "random-taps taps=1", "bwn"}) {
+    const auto [other_mean, other_variance] = measured(method);
+    EXPECT_TRUE(torch::allclose(other_mean, mean, 1e-4, 1e-6)) << method;
+    EXPECT_TRUE(torch::allclose(other_variance, variance, 1e-4, 1e-6)) << method;
+  }
+}
+
 // At a learning rate near 0 a run ends with the function that it began with.
 TEST(PlainNorms, KeepTheFunctionOfAnImportedNetworkInTraining) {
   const TempDir dir;

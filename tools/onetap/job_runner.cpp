@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 
 namespace onetap::tool {
 namespace {
@@ -22,6 +23,13 @@ int64_t epochs_done(const Job& job) {
 // What it prints is its result; others print for people, which goes to the log.
 bool prints_result(const Job& job) {
   return job.kind == Job::Kind::kEvaluate || job.kind == Job::Kind::kRound || job.kind == Job::Kind::kTime;
+}
+
+// What ends without words of its own (it was killed, or is another program) failed all the same: tables look for the
+// last line of a log.
+void note_in_log(const std::filesystem::path& log, const std::string& problem) {
+  if (last_words(log).rfind("onetap: ", 0) == 0) return;
+  std::ofstream(log, std::ios::app) << "onetap: " << problem << '\n';
 }
 
 }  // namespace
@@ -116,7 +124,12 @@ void JobRunner::finish(size_t index, const Ending& ending, bool interrupted) {
   } else {
     try {
       if (prints_result(job)) write_file_atomic(job.output, slot.output);
-      if (!job.is_done()) problem = "ended without a result";
+      if (!job.is_done()) {
+        problem = job.kind == Job::Kind::kTrain
+                      ? fmt::format("ended without its last test on record: move {} away to train it again",
+                                    job.run.directory.string())
+                      : "ended without a result";
+      }
     } catch (const Error& error) {
       problem = error.what();
     }
@@ -132,6 +145,7 @@ void JobRunner::finish(size_t index, const Ending& ending, bool interrupted) {
     slot.state = State::kStopped;
   } else {
     slot.state = State::kFailed;
+    note_in_log(job.log, ending.failed() ? ending.text() : problem);
     console().warn(fmt::format("{} {} ({})", job.name, problem, job.log.string()));
   }
   if (options_.on_done) options_.on_done(job);

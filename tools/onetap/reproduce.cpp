@@ -358,7 +358,8 @@ void add_reproduce(CLI::App& app, Action& action) {
   verb->add_option("-j,--jobs", options->jobs, "runs at a time; they share the cores and the GPU")
       ->check(CLI::Range(1, 1024))
       ->option_text("N [1]");
-  verb->add_flag("--report-only", options->report_only, "write tables, figures and pages from the existing runs");
+  verb->add_flag("--report-only", options->report_only, "write tables, figures and pages from the existing runs")
+      ->excludes("--dry-run");
   verb->add_flag("--json", options->json, "print the results as JSON");
   verb->add_option("--program", options->program, "start this program instead of onetap itself")->option_text("PATH");
   options->flags.add(*verb, kRunFields);

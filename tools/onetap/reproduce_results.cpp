@@ -26,8 +26,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using A = Table::Align;
 
-// A number in a file that another verb printed; nothing if it is not there, or not that.
-std::optional<double> number_in(const fs::path& path, const char* key, const char* form) {
+// A number from 0 to `most` in a file that another verb printed; nothing if it is not there, or not that.
+std::optional<double> number_in(const fs::path& path, const char* key, const char* form, double most) {
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
   try {
@@ -36,7 +36,11 @@ std::optional<double> number_in(const fs::path& path, const char* key, const cha
     for (const auto& row : rows) {
       if (!row.is_object() || (form != nullptr && row.value("form", "") != form)) continue;
       const auto found = row.find(key);
-      if (found != row.end() && found->is_number()) return found->get<double>();
+      if (found == row.end() || !found->is_number()) continue;
+      const auto number = found->get<double>();
+      if (number >= 0 && number <= most) return number;
+      console().warn(fmt::format("[reproduce] expected '{}' in 0..{}, got {} ({})", key, most, number, path.string()));
+      return std::nullopt;
     }
     console().warn(fmt::format("[reproduce] expected '{}', got none ({})", key, path.string()));
   } catch (const Error& problem) {
@@ -118,12 +122,15 @@ RowResult read_row(const ExperimentRow& row, const fs::path& out, const std::map
   result.epochs = result.runs.empty() ? 0 : result.runs.front().epochs;
   result.full_epochs = experiment_recipe(row.run, 1).epochs;
   result.accuracy = spread_of(result.runs, accuracy_of);
-  result.rounded = spread_of(
-      result.runs, [](const RunFiles& run) { return times_100(number_in(rounded_scores(run), "accuracy", "round")); });
-  result.frozen = spread_of(
-      result.runs, [](const RunFiles& run) { return times_100(number_in(frozen_scores(run), "accuracy", "frozen")); });
-  result.milliseconds =
-      spread_of(result.runs, [](const RunFiles& run) { return number_in(frozen_times(run), "median_ms", nullptr); });
+  result.rounded = spread_of(result.runs, [](const RunFiles& run) {
+    return times_100(number_in(rounded_scores(run), "accuracy", "round", 1));
+  });
+  result.frozen = spread_of(result.runs, [](const RunFiles& run) {
+    return times_100(number_in(frozen_scores(run), "accuracy", "frozen", 1));
+  });
+  constexpr double kHour = 3.6e6;  // milliseconds
+  result.milliseconds = spread_of(
+      result.runs, [](const RunFiles& run) { return number_in(frozen_times(run), "median_ms", nullptr, kHour); });
   result.file_bytes = spread_of(result.runs, bytes_of_model).mean;
   if (const auto counts = counts_of(row, result.runs)) {
     result.params = counts->params;
