@@ -59,9 +59,9 @@ std::optional<TapChoice> FixedTapsConv::describe() const {
   return TapChoice{mask_of_sets(), codes()};
 }
 
-torch::Tensor FixedTapsConv::weights_imported(const ImportedWeights&) {
+torch::Tensor FixedTapsConv::weights_imported(const ImportedWeights& imported) {
   const torch::NoGradGuard no_grad;
-  if (by_magnitude()) {
+  if (by_magnitude() && imported.dense) {
     positions.copy_(largest_positions(weight, layout_));
   } else {
     check_positions();  // they may be those of the file

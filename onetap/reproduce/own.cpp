@@ -40,7 +40,7 @@ std::vector<ExperimentRow> rival_rows(const char* data) {
       {"Active shift", "asresnet",
        cosine_run(data, "asresnet", 88, "conv",
                   {{"expansion", "1"}, {"weight_init", "fan-out"}, {"decay_norms", "false"}})},
-      {"Binary", "bc", resnet20(160, "bc", kBinaryConnect), {}, "learning rate 0.01: it does not learn at 0.1"},
+      {"Binary", "bc", resnet20(160, "bc", kBinaryConnect), {}, "learning rate 0.01: at 0.1 it hardly learns"},
       {"Binary", "bwn", resnet20(160, "bwn")},
       {"Binary", "bwn, per filter", resnet20(160, "bwn", {{"bwn_scale", "filter"}})},
       {"Channels", "l1", cut_from(cut, {"l1", "0.4", ""}), {}, cut_note},

@@ -72,14 +72,18 @@ std::set<std::string> dense_layers(const nn::GraphModule& module, const std::set
   return dense;
 }
 
-// A network that is trained for int8 has chosen its taps, and its batch norms are those of its own values.
-void check_method(const Recipe& recipe) {
+// A network that is trained for int8 has chosen its taps, and its batch norms are those of its own values. Of a file
+// nobody knows how its weights were trained.
+void check_methods(const Recipe& recipe, const Graph& graph) {
   std::error_code ignored;
   if (recipe.quantize == Quantize::kNone || !fs::is_directory(recipe.init, ignored)) return;
-  const std::string method = RunFiles(recipe.init).read_config().method;
-  if (method == recipe.method) return;
-  fail_usage("[init] --quantize expected a run of method {}, got one of {} ({}): train it without --quantize first",
-             recipe.method, method, recipe.init);
+  const Graph trained = RunFiles(recipe.init).read_graph();
+  for (const Node& node : graph.nodes()) {
+    const Node* other = trained.find(node.name);
+    if (other == nullptr || method_text(*other) == method_text(node)) continue;
+    fail_usage("[init] --quantize expected '{}' trained as {}, got {} ({}): train it without --quantize first",
+               node.name, method_text(node), method_text(*other), recipe.init);
+  }
 }
 
 // Whether the method leaves out weights that are there.
@@ -92,10 +96,8 @@ void check_kept_weights(const Recipe& recipe, const nn::GraphModule& module, con
   if (recipe.quantize == Quantize::kNone) return;
   for (const auto& [name, layer] : module->trained_layers()) {
     if (dense.count(name) == 0 || !drops_weights(*layer)) continue;
-    fail_usage(
-        "[init] --quantize trains kept taps: expected weights with their positions, got none of '{}' ({}): train it "
-        "without --quantize first",
-        name, recipe.init);
+    fail_usage("[init] --quantize trains kept taps: the method would drop weights of '{}' ({}): train it without first",
+               name, recipe.init);
   }
 }
 
@@ -112,7 +114,7 @@ void check_taps(const Recipe& recipe, const nn::GraphModule& module, const std::
 
 std::vector<std::string> import_init(const Recipe& recipe, nn::GraphModule module, const InitNotice& notice) {
   if (recipe.init.empty()) return {};
-  check_method(recipe);
+  check_methods(recipe, module->graph());
   const SafetensorsFile file = read_weights(recipe.init, notice);
   const Skip skip(recipe.init_skip);
   const nn::NamedTensors state = nn::state_of(*module);

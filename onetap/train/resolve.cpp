@@ -92,7 +92,8 @@ void check_view(const Recipe& recipe, const Graph& graph, const DataSource& sour
   const int64_t view = graph.input().shape[1], side = std::min(image.height, image.width);
   if (view <= side + 2 * augment.pad) return;
   fail_usage(
-      "[train] expected an --image-size of at most {}, got {}: images of {} pixels are padded by {} on each side",
+      "[train] expected a network for at most {} pixels, got {}: images of {} are padded by {} on each side (see "
+      "--image-size, --pad, --augment resized-crop)",
       side + 2 * augment.pad, view, side, augment.pad);
 }
 

@@ -190,7 +190,7 @@ TEST(BlockShareLayers, ANodeSaysThemAll) {
       flat[d][c][c] = 3.0;                      // 18 at 0, 18 at 1
     }
   }
-  magnitude.weights_imported({});
+  magnitude.weights_imported({/*dense=*/true});
   EXPECT_EQ(magnitude.positions.item<int64_t>(), 7);
 }
 

@@ -102,7 +102,7 @@ TEST(FixedTaps, MagnitudeTakesTheLargestSumsOfABlock) {
   flat[1][0][4] = -3.0;
   flat[1][0][0] = 4.0;
   flat[2][0][7] = 0.5;
-  layer.weights_imported({});
+  layer.weights_imported({/*dense=*/true});
   EXPECT_TRUE(layer.positions.equal(torch::tensor({4, 8, 0, 7}).view({2, 1, 2})));  // ties: the lower position
 }
 

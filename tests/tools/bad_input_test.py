@@ -267,7 +267,7 @@ class Train(CommandTest):
         self.refused_and_clean(2, "got 'gpu:1', did you mean 'cuda:1'?", "--device", "gpu:1")
         self.refused_and_clean(2, "got 'cude', did you mean 'cuda'?", "--device", "cude")
         self.refused_and_clean(2, "matches 'layer7.*'", "--layers", "layer7.*")
-        self.refused_and_clean(2, "expected an --image-size of at most 40, got 41", "--image-size", 41)
+        self.refused_and_clean(2, "expected a network for at most 40 pixels, got 41", "--image-size", 41)
         net = self.write("small.net", "onetap-net 1\nx = input 3x32x32\np = gap x\nfc = linear p out=7\n")
         self.refused_and_clean(2, "expected 10 values", "--arch", net, "--method", "conv")
         net = self.write("large.net", "onetap-net 1\nx = input 3x32x32\na = conv x out=60000\nb = conv a out=60000 kernel=3\n"

@@ -59,7 +59,7 @@ class MethodsTest(CommandTest):
         result = onetap("train", "--init", run, "--method", "random-taps", "--data", "shapes:train=32,test=20", "--quantize", "int8",
                         *rest, "--out", self.path("never"))
         self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("--quantize expected a run of method random-taps, got one of sal", result.stderr)
+        self.assertIn("--quantize expected 'layer1.0.conv1' trained as random-taps taps=1 share=1, got ", result.stderr)
         self.assertFalse(os.path.exists(self.path("never")))
         # What the user names is the user's; another method takes none of the settings of the run's.
         result = self.succeeds("train", "--init", run, "--method", "conv", "--data", "shapes:train=32,test=20", *rest, "--out",

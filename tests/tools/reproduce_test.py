@@ -240,7 +240,7 @@ class Jobs(Reproduce):
         self.assertEqual([row["state"] for row in self.rows("fig-heatmaps")], ["finished"])
 
     def test_a_training_that_ends_without_a_word_is_marked_too(self):
-        for script, words in (("kill -9 $$", "ended by signal 9"), ("echo boom >&2; exit 3", "exit code 3"),
+        for script, words in (("kill -9 $$", "ended by signal 9"), ("printf boom >&2; exit 3", "exit code 3"),
                               ("exit 0", "ended without its last test on record")):
             out = self.path("of " + words)
             self.write("program", f"#!/bin/sh\n{script}\n")

@@ -178,7 +178,7 @@ TEST(PlainNorms, HaveTheStatisticsOfTheDenseNetworkWhateverTheMethod) {
     return std::pair(buffers["c_bn.running_mean"].clone(), buffers["c_bn.running_var"].clone());
   };
   const auto [mean, variance] = measured("");
-  for (const char* method : {"magnitude taps=1", "random-taps taps=1", "bwn"}) {
+  for (const char* method : {"magnitude taps=1", "random-taps taps=1", "bwn", "bc"}) {
     const auto [other_mean, other_variance] = measured(method);
     EXPECT_TRUE(torch::allclose(other_mean, mean, 1e-4, 1e-6)) << method;
     EXPECT_TRUE(torch::allclose(other_variance, variance, 1e-4, 1e-6)) << method;

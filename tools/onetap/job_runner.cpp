@@ -29,7 +29,14 @@ bool prints_result(const Job& job) {
 // last line of a log.
 void note_in_log(const std::filesystem::path& log, const std::string& problem) {
   if (last_words(log).rfind("onetap: ", 0) == 0) return;
-  std::ofstream(log, std::ios::app) << "onetap: " << problem << '\n';
+  std::string text;
+  try {
+    text = read_file(log);
+  } catch (const Error&) {
+    // There may be none yet.
+  }
+  const char* begin = text.empty() || text.back() == '\n' ? "" : "\n";
+  std::ofstream(log, std::ios::app) << begin << "onetap: " << problem << '\n';
 }
 
 }  // namespace
