@@ -287,7 +287,12 @@ TEST(Recipe, EveryShippedRecipeIsValid) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(ONETAP_RECIPES)) {
     SCOPED_TRACE(entry.path().string());
-    const Recipe recipe = read_recipe(entry.path());
+    Recipe recipe;
+    if (entry.path().extension() == ".net") {
+      recipe.arch = entry.path().string();
+    } else {
+      recipe = read_recipe(entry.path());
+    }
     check_recipe(recipe);
     recipe_network(recipe, 10, 0);
     ++count;

@@ -233,7 +233,7 @@ TEST(QuantizedTraining, IsRefusedWhereItCannotBe) {
   refused(bad, "expected precision auto, fp32 or tf32 with --quantize, got bf16");
   bad = recipe;
   bad.method = "sal";
-  refused(bad, "--quantize trains kept taps: expected weights with their attention");
+  refused(bad, "--quantize expected 'layer1.0.conv1' trained as sal taps=1 share=1, got dense");
 }
 
 }  // namespace
