@@ -92,15 +92,19 @@ bool drops_weights(const nn::TrainedConv& layer) {
   return (layer.finished_weight(nn::AttentionMode::kHard) == 0).logical_and(layer.weight != 0).any().item<bool>();
 }
 
+// The same of a file, whose network nobody knows.
 void check_kept_weights(const Recipe& recipe, const nn::GraphModule& module, const std::set<std::string>& dense) {
   if (recipe.quantize == Quantize::kNone) return;
   for (const auto& [name, layer] : module->trained_layers()) {
     if (dense.count(name) == 0 || !drops_weights(*layer)) continue;
-    fail_usage("[init] --quantize trains kept taps: the method would drop weights of '{}' ({}): train it without first",
-               name, recipe.init);
+    fail_usage(
+        "[init] --quantize trains kept taps: the method would drop weights of '{}' ({}): train without --quantize "
+        "first",
+        name, recipe.init);
   }
 }
 
+// Attention that is not there would be chosen at random.
 void check_taps(const Recipe& recipe, const nn::GraphModule& module, const std::set<std::string>& dense) {
   if (recipe.quantize == Quantize::kNone) return;
   for (const auto& trained : module->soft_layers()) {

@@ -234,6 +234,10 @@ TEST(QuantizedTraining, IsRefusedWhereItCannotBe) {
   bad = recipe;
   bad.method = "sal";
   refused(bad, "--quantize expected 'layer1.0.conv1' trained as sal taps=1 share=1, got dense");
+  bad.init = (dir / "before" / "checkpoints" / "last" / "model.safetensors").string();
+  refused(bad, "--quantize trains kept taps: expected weights with their attention");
+  bad.method = "magnitude";
+  refused(bad, "--quantize trains kept taps: the method would drop weights of 'layer1.0.conv1'");
 }
 
 }  // namespace
